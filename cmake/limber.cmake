@@ -1,0 +1,33 @@
+# One static library per folder under src/, made of every .cpp in it. Usage:
+#   limber_library(ops DEPENDS ir PRIVATE fmt::fmt)
+# DEPENDS names other Limber folders ("/" becomes "_"); PRIVATE and PUBLIC name third-party targets.
+function(limber_library name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;PRIVATE;PUBLIC" ${ARGN})
+  string(REPLACE "/" "_" target "limber_${name}")
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/*.cpp")
+  add_library(${target} STATIC ${sources})
+  target_include_directories(${target} PUBLIC "${CMAKE_SOURCE_DIR}/src")
+  target_link_libraries(${target} PUBLIC limber_options fmt::fmt)
+  foreach(dep ${ARG_DEPENDS})
+    string(REPLACE "/" "_" dep_target "limber_${dep}")
+    target_link_libraries(${target} PUBLIC ${dep_target})
+  endforeach()
+  target_link_libraries(${target} PRIVATE ${ARG_PRIVATE} PUBLIC ${ARG_PUBLIC})
+endfunction()
+
+# One test executable per folder under tests/, made of every *.cpp in it (so no test file is ever left
+# out); GoogleTest cases become CTest tests.
+#   limber_test(ir DEPENDS ir)
+function(limber_test name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;PRIVATE" ${ARGN})
+  string(REPLACE "/" "_" target "${name}_test")
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/${name}/*.cpp")
+  add_executable(${target} ${sources})
+  target_include_directories(${target} PRIVATE "${CMAKE_SOURCE_DIR}")
+  foreach(dep ${ARG_DEPENDS})
+    string(REPLACE "/" "_" dep_target "limber_${dep}")
+    target_link_libraries(${target} PRIVATE ${dep_target})
+  endforeach()
+  target_link_libraries(${target} PRIVATE GTest::gtest GTest::gtest_main ${ARG_PRIVATE})
+  gtest_discover_tests(${target} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
+endfunction()

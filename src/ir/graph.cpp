@@ -1,0 +1,195 @@
+#include "ir/graph.h"
+
+#include <algorithm>
+#include <fmt/core.h>
+
+namespace limber {
+
+std::string Graph::unique_name(std::string_view wanted) {
+  std::string name(wanted.empty() ? std::string_view("t") : wanted);
+  if (names_.find(name) == names_.end() && !wanted.empty()) return name;
+  for (size_t i = values_.size();; ++i) {
+    std::string candidate = fmt::format("{}.{}", name, i);
+    if (names_.find(candidate) == names_.end()) return candidate;
+  }
+}
+
+ValueId Graph::add_value(Value value) {
+  value.name = unique_name(value.name);
+  const ValueId id{static_cast<uint32_t>(values_.size())};
+  names_.emplace(value.name, id.index);
+  values_.push_back(std::move(value));
+  return id;
+}
+
+ValueId Graph::add_input(std::string_view name, TensorType type) {
+  const ValueId v = add_value({std::string(name), std::move(type), Role::kInput, kNoNode, {}});
+  inputs_.push_back(v);
+  return v;
+}
+
+ValueId Graph::add_parameter(std::string_view name, TensorType type, Role role) {
+  LIMBER_ASSERT(role == Role::kParameter || role == Role::kState);
+  return add_value({std::string(name), std::move(type), role, kNoNode, {}});
+}
+
+ValueId Graph::add_constant(std::string_view name, Tensor value) {
+  LIMBER_ASSERT(value.valid());
+  TensorType type = value.type();
+  return add_value({std::string(name), std::move(type), Role::kConstant, kNoNode, std::move(value)});
+}
+
+NodeId Graph::add_node(OpKind op, std::vector<ValueId> inputs, Attrs attrs, std::vector<TensorType> types,
+                       std::string_view name) {
+  const NodeId id{static_cast<uint32_t>(nodes_.size())};
+  Node node{op, std::move(inputs), {}, std::move(attrs), std::string(name)};
+  for (TensorType& type : types) {
+    node.outputs.push_back(add_value({std::string(name), std::move(type), Role::kActivation, id, {}}));
+  }
+  nodes_.push_back(std::move(node));
+  return id;
+}
+
+ValueId Graph::add(OpKind op, std::vector<ValueId> inputs, Attrs attrs, TensorType type, std::string_view name) {
+  return node(add_node(op, std::move(inputs), std::move(attrs), {std::move(type)}, name)).outputs[0];
+}
+
+void Graph::add_output(ValueId value, std::string_view name, ValueId rows) {
+  outputs_.push_back({value, std::string(name), rows});
+}
+
+std::optional<ValueId> Graph::find(std::string_view name) const {
+  const auto it = names_.find(name);
+  if (it == names_.end()) return std::nullopt;
+  return ValueId{it->second};
+}
+
+std::vector<std::vector<NodeId>> Graph::readers() const {
+  std::vector<std::vector<NodeId>> readers(values_.size());
+  for (uint32_t n = 0; n < nodes_.size(); ++n) {
+    for (ValueId v : nodes_[n].inputs) {
+      if (v != kNoValue) readers[v.index].push_back(NodeId{n});
+    }
+  }
+  return readers;
+}
+
+bool Graph::is_output(ValueId v) const {
+  return std::any_of(outputs_.begin(), outputs_.end(),
+                     [v](const Output& o) { return o.value == v || o.rows == v; });
+}
+
+void Graph::rename(ValueId v, std::string_view name) {
+  if (values_[v.index].name == name) return;
+  names_.erase(values_[v.index].name);
+  values_[v.index].name = unique_name(name);
+  names_.emplace(values_[v.index].name, v.index);
+}
+
+void Graph::replace_uses(ValueId from, ValueId to) {
+  for (Node& node : nodes_) std::replace(node.inputs.begin(), node.inputs.end(), from, to);
+  for (Output& output : outputs_) {
+    if (output.value == from) output.value = to;
+    if (output.rows == from) output.rows = to;
+  }
+}
+
+namespace {
+
+// Nodes that outputs depend on, in topological order; ties keep the order they had.
+std::vector<uint32_t> live_order(const std::vector<Node>& nodes, const std::vector<Value>& values,
+                                 const std::vector<Output>& outputs) {
+  enum : uint8_t { kNew, kOpen, kDone };
+  std::vector<uint8_t> state(nodes.size(), kNew);
+  std::vector<uint32_t> order, stack;
+  const auto push = [&](ValueId v) {
+    if (v == kNoValue) return;
+    const NodeId producer = values[v.index].producer;
+    if (producer == kNoNode || state[producer.index] == kDone) return;
+    LIMBER_ASSERT(state[producer.index] != kOpen);  // a cycle
+    stack.push_back(producer.index);
+  };
+  const auto visit = [&](ValueId root) {
+    push(root);
+    while (!stack.empty()) {
+      const uint32_t n = stack.back();
+      if (state[n] == kDone) {
+        stack.pop_back();
+      } else if (state[n] == kOpen) {
+        state[n] = kDone;
+        order.push_back(n);
+        stack.pop_back();
+      } else {
+        state[n] = kOpen;
+        for (auto it = nodes[n].inputs.rbegin(); it != nodes[n].inputs.rend(); ++it) push(*it);
+      }
+    }
+  };
+  for (const Output& output : outputs) {
+    visit(output.value);
+    visit(output.rows);
+  }
+  return order;
+}
+
+bool in_order(const std::vector<uint32_t>& sorted, const std::vector<Node>& nodes, const std::vector<Value>& values) {
+  for (uint32_t n : sorted) {
+    for (ValueId v : nodes[n].inputs) {
+      if (v == kNoValue) continue;
+      const NodeId producer = values[v.index].producer;
+      if (producer != kNoNode && producer.index >= n) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void Graph::compact() {
+  std::vector<uint32_t> order = live_order(nodes_, values_, outputs_);
+  // Keep the order people wrote when it is already topological.
+  std::vector<uint32_t> sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  if (in_order(sorted, nodes_, values_)) order = std::move(sorted);
+
+  std::vector<bool> used(values_.size(), false);
+  const auto use = [&](ValueId v) {
+    if (v != kNoValue) used[v.index] = true;
+  };
+  for (ValueId v : inputs_) use(v);
+  for (const Output& o : outputs_) use(o.value), use(o.rows);
+  for (uint32_t n : order) {
+    for (ValueId v : nodes_[n].inputs) use(v);
+    for (ValueId v : nodes_[n].outputs) use(v);
+  }
+
+  std::vector<ValueId> renumbered(values_.size(), kNoValue);
+  std::vector<Value> values;
+  names_.clear();
+  for (uint32_t i = 0; i < values_.size(); ++i) {
+    if (!used[i]) continue;
+    renumbered[i] = ValueId{static_cast<uint32_t>(values.size())};
+    names_.emplace(values_[i].name, renumbered[i].index);
+    values.push_back(std::move(values_[i]));
+  }
+  const auto renumber = [&](ValueId& v) {
+    if (v != kNoValue) v = renumbered[v.index];
+  };
+  std::vector<Node> nodes;
+  nodes.reserve(order.size());
+  for (uint32_t n : order) {
+    Node node = std::move(nodes_[n]);
+    for (ValueId& v : node.inputs) renumber(v);
+    for (ValueId& v : node.outputs) {
+      renumber(v);
+      if (v != kNoValue) values[v.index].producer = NodeId{static_cast<uint32_t>(nodes.size())};
+    }
+    nodes.push_back(std::move(node));
+  }
+  for (ValueId& v : inputs_) renumber(v);
+  for (Output& o : outputs_) renumber(o.value), renumber(o.rows);
+  nodes_ = std::move(nodes);
+  values_ = std::move(values);
+}
+
+}  // namespace limber

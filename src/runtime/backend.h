@@ -1,0 +1,58 @@
+// The seam between the compiler and what computes. The compiler asks, per node of a bound graph: can
+// you run this, how (candidates: implementation, layouts, cost), and give me the kernel.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+#include "runtime/kernel.h"
+
+namespace limber {
+
+// How a tensor lies in memory. 0 is plain: row-major, contiguous, what the outside sees. Other ids
+// mean something only to the backend that gave them.
+struct Layout {
+  uint32_t id = 0;
+  auto operator<=>(const Layout&) const = default;
+};
+inline constexpr Layout kPlain{};
+
+// One way to run a node.
+struct Candidate {
+  std::string impl;             // for people: "jit_1x1:avx512_core"
+  std::vector<Layout> inputs;   // one per node input (kPlain for absent ones)
+  std::vector<Layout> outputs;  // one per node output
+  double seconds = 0;           // measured when tuning is on, estimated otherwise
+  bool view = false;            // output 0 is input 0 under another type: no kernel, no memory
+  int may_alias = -1;           // output 0 may be written over this input when nobody reads it later
+  int must_alias = -1;          // output 0 is this input, changed in place (copied first when needed)
+  uint64_t token = 0;           // the backend's own
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;
+  // Every shape in `graph` is constant in all calls below.
+  virtual bool supports(const Graph& graph, NodeId node) const = 0;
+  // At least one when supports(). `nearby` are layouts its neighbours have or would like; operators
+  // that do not care about layout offer candidates in these.
+  virtual Result<std::vector<Candidate>> candidates(const Graph& graph, NodeId node,
+                                                    std::span<const Layout> nearby) = 0;
+  virtual Result<std::unique_ptr<Kernel>> compile(const Graph& graph, NodeId node, const Candidate& candidate) = 0;
+
+  // Layouts. The defaults are for backends that know only kPlain.
+  virtual size_t bytes(const TensorType& type, Layout layout) const;
+  virtual std::string layout_name(Layout layout) const;
+  virtual double reorder_seconds(const TensorType& type, Layout from, Layout to);
+  virtual Result<std::unique_ptr<Kernel>> reorder(const TensorType& type, Layout from, Layout to);
+};
+
+// The only candidate of an operator that runs in plain layout.
+Candidate plain_candidate(const Node& node, std::string impl, double seconds);
+
+}  // namespace limber
