@@ -1,0 +1,1 @@
+"""What the parity test and the benches share: peers, their installation, workers, comparisons."""
