@@ -38,7 +38,7 @@ namespace detail {
 void parallel_range(int64_t count, int64_t grain, RangeFn fn, const void* context) {
   if (count <= 0) return;
   grain = std::max<int64_t>(1, grain);
-  const int64_t useful = (count + grain - 1) / grain;
+  const int64_t useful = std::max<int64_t>(1, count / grain);
   const int threads = static_cast<int>(std::min<int64_t>(useful, omp_in_parallel() ? 1 : max_threads()));
   if (threads <= 1) return fn(context, 0, count);
 
@@ -54,9 +54,11 @@ void parallel_range(int64_t count, int64_t grain, RangeFn fn, const void* contex
 #pragma omp parallel firstprivate(shared)
   {
     LIMBER_TSAN_ACQUIRE(&shared->fork);
-    const int64_t begin = omp_get_thread_num() * shared->chunk;
-    const int64_t end = std::min(shared->count, begin + shared->chunk);
-    if (begin < end) shared->fn(shared->context, begin, end);
+    // The team may be smaller than asked for (a thread limit), never the ranges fewer.
+    const int64_t step = omp_get_num_threads() * shared->chunk;
+    for (int64_t begin = omp_get_thread_num() * shared->chunk; begin < shared->count; begin += step) {
+      shared->fn(shared->context, begin, std::min(shared->count, begin + shared->chunk));
+    }
     LIMBER_TSAN_RELEASE(&shared->join);
   }
   LIMBER_TSAN_ACQUIRE(&shared->join);
