@@ -4,6 +4,8 @@
 
 namespace limber {
 
+Status Backend::prepare(const Graph&, NodeId, Candidate&) { return {}; }
+
 size_t Backend::bytes(const TensorType& type, Layout layout) const {
   LIMBER_ASSERT(layout == kPlain);
   return type.bytes();

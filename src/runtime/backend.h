@@ -43,6 +43,9 @@ class Backend {
   // that do not care about layout offer candidates in these.
   virtual Result<std::vector<Candidate>> candidates(const Graph& graph, NodeId node,
                                                     std::span<const Layout> nearby) = 0;
+  // Completes the candidate that was chosen (layouts of packed weights, which are only known once code
+  // is generated). Called once before compile().
+  virtual Status prepare(const Graph& graph, NodeId node, Candidate& candidate);
   virtual Result<std::unique_ptr<Kernel>> compile(const Graph& graph, NodeId node, const Candidate& candidate) = 0;
 
   // Layouts. The defaults are for backends that know only kPlain.

@@ -1,0 +1,544 @@
+// Everything that knows oneDNN's API (2.6).
+#include "backend/cpu/onednn.h"
+
+#include <map>
+#include <mutex>
+#include <oneapi/dnnl/dnnl.hpp>
+
+namespace limber::onednn {
+namespace {
+
+using dnnl::algorithm;
+using dnnl::memory;
+using Tag = dnnl::memory::format_tag;
+using Dims = dnnl::memory::dims;
+constexpr auto kF32 = dnnl::memory::data_type::f32;
+
+// oneDNN throws; nothing above this file does.
+template <typename F>
+Status guarded(std::string_view what, F&& call) {
+  try {
+    std::forward<F>(call)();
+    return {};
+  } catch (const dnnl::error& e) {
+    const Code code = e.status == dnnl_unimplemented    ? Code::kUnsupported
+                      : e.status == dnnl_out_of_memory ? Code::kResourceExhausted
+                                                        : Code::kInternal;
+    return error(code, "oneDNN: {}: {}", what, e.message);
+  }
+}
+
+Tag format_tag(Format format, size_t rank) {
+  static constexpr Tag kTags[4][6] = {
+      {Tag::undef, Tag::a, Tag::ab, Tag::abc, Tag::abcd, Tag::abcde},
+      {Tag::undef, Tag::a, Tag::ab, Tag::acb, Tag::acdb, Tag::acdeb},
+      {Tag::undef, Tag::a, Tag::ab, Tag::aBc8b, Tag::aBcd8b, Tag::aBcde8b},
+      {Tag::undef, Tag::a, Tag::ab, Tag::aBc16b, Tag::aBcd16b, Tag::aBcde16b},
+  };
+  LIMBER_ASSERT(rank < 6);
+  return kTags[static_cast<size_t>(format)][rank];
+}
+
+memory::desc activation_desc(const Dims& dims, Format format) {
+  return memory::desc(dims, kF32, format_tag(format, dims.size()));
+}
+
+Dims row_major(const Dims& dims) {
+  Dims strides(dims.size());
+  int64_t step = 1;
+  for (size_t i = dims.size(); i-- > 0;) {
+    strides[i] = step;
+    step *= std::max<int64_t>(dims[i], 1);
+  }
+  return strides;
+}
+
+// A row-major tensor of these dims, the last two of which may be swapped in memory.
+memory::desc matrix_desc(const Dims& dims, bool transposed) {
+  Dims strides = row_major(dims);
+  if (transposed) {
+    const size_t r = dims.size();
+    strides[r - 2] = 1;
+    strides[r - 1] = dims[r - 2];
+  }
+  return memory::desc(dims, kF32, strides);
+}
+
+void append_activation(dnnl::post_ops& ops, const Activation& act) {
+  const auto eltwise = [&](algorithm a, double alpha = 0, double beta = 0) {
+    ops.append_eltwise(1.0f, a, static_cast<float>(alpha), static_cast<float>(beta));
+  };
+  switch (act.op) {
+    case OpKind::kIdentity: return;
+    case OpKind::kRelu: return eltwise(algorithm::eltwise_relu);
+    case OpKind::kLeakyRelu: return eltwise(algorithm::eltwise_relu, act.alpha);
+    case OpKind::kClip: return eltwise(algorithm::eltwise_clip, act.alpha, act.beta);
+    case OpKind::kSigmoid: return eltwise(algorithm::eltwise_logistic);
+    case OpKind::kTanh: return eltwise(algorithm::eltwise_tanh);
+    case OpKind::kHardSigmoid:
+      eltwise(algorithm::eltwise_linear, act.alpha, act.beta);
+      return eltwise(algorithm::eltwise_clip, 0, 1);
+    case OpKind::kHardSwish: return eltwise(algorithm::eltwise_hardswish);
+    case OpKind::kSilu: return eltwise(algorithm::eltwise_swish, 1);
+    case OpKind::kGelu:
+      return eltwise(act.tanh_gelu ? algorithm::eltwise_gelu_tanh : algorithm::eltwise_gelu_erf);
+    case OpKind::kElu: return eltwise(algorithm::eltwise_elu, act.alpha);
+    case OpKind::kMish: return eltwise(algorithm::eltwise_mish);
+    case OpKind::kSoftplus: return eltwise(algorithm::eltwise_soft_relu);
+    default: LIMBER_UNREACHABLE();
+  }
+}
+
+dnnl::primitive_attr attributes(const PostOps& post, double scale = 1) {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (scale != 1) attr.set_output_scales(0, {static_cast<float>(scale)});
+  dnnl::post_ops ops;
+  if (post.sum) ops.append_sum(1.0f);
+  append_activation(ops, post.act);
+  attr.set_post_ops(ops);
+  return attr;
+}
+
+// One argument of a primitive and where its pointer comes from.
+struct Argument {
+  int id;
+  memory::desc desc;
+  enum From : uint8_t { kInput, kOutput, kScratch } from;
+  int index = 0;
+};
+
+class BoundPrimitive : public BoundKernel {
+ public:
+  BoundPrimitive(const dnnl::primitive& primitive, const dnnl::engine& engine) : primitive_(primitive), stream_(engine) {}
+
+  void add(int id, memory memory) {
+    memories_.push_back(std::move(memory));
+    args_.push_back({id, memories_.back().get()});
+  }
+
+  void run() override {
+    // The C call: the C++ one would build a map first.
+    const auto status =
+        dnnl_primitive_execute(primitive_.get(), stream_.get(), static_cast<int>(args_.size()), args_.data());
+    LIMBER_ASSERT(status == dnnl_success);
+  }
+
+ private:
+  const dnnl::primitive& primitive_;
+  dnnl::stream stream_;
+  std::vector<memory> memories_;
+  std::vector<dnnl_exec_arg_t> args_;
+};
+
+class PrimitiveKernel : public Kernel {
+ public:
+  PrimitiveKernel(dnnl::primitive primitive, dnnl::engine engine, std::vector<Argument> args)
+      : primitive_(std::move(primitive)), engine_(std::move(engine)), args_(std::move(args)) {}
+
+  size_t scratch_bytes() const override {
+    for (const Argument& a : args_) {
+      if (a.from == Argument::kScratch) return a.desc.get_size();
+    }
+    return 0;
+  }
+
+  Result<std::unique_ptr<BoundKernel>> bind(KernelIo io) const override {
+    std::unique_ptr<BoundPrimitive> bound;
+    LIMBER_TRY(guarded("bind", [&] {
+      bound = std::make_unique<BoundPrimitive>(primitive_, engine_);
+      for (const Argument& a : args_) {
+        void* data = a.from == Argument::kInput    ? const_cast<void*>(io.inputs[static_cast<size_t>(a.index)])
+                     : a.from == Argument::kOutput ? io.outputs[static_cast<size_t>(a.index)]
+                                                   : io.scratch;
+        bound->add(a.id, memory(a.desc, engine_, data));
+      }
+    }));
+    return std::unique_ptr<BoundKernel>(std::move(bound));
+  }
+
+ private:
+  dnnl::primitive primitive_;
+  dnnl::engine engine_;
+  std::vector<Argument> args_;
+};
+
+std::vector<Argument> with_scratch(std::vector<Argument> args, const memory::desc& scratch) {
+  if (scratch.get_size() > 0) args.push_back({DNNL_ARG_SCRATCHPAD, scratch, Argument::kScratch});
+  return args;
+}
+
+bool is_reference(std::string_view impl) {
+  return impl.find("ref") != std::string_view::npos && impl.find("gemm") == std::string_view::npos;
+}
+
+// Moves `pd` to its index-th implementation that is not a reference one.
+template <typename Pd>
+bool advance_to(Pd& pd, int index) {
+  for (int seen = -1;;) {
+    if (!is_reference(pd.impl_info_str()) && ++seen == index) return true;
+    if (!pd.next_impl()) return false;
+  }
+}
+
+template <typename Pd>
+std::vector<std::string> implementation_names(Pd& pd) {
+  std::vector<std::string> names;
+  do {
+    const std::string name = pd.impl_info_str();
+    if (!is_reference(name)) names.push_back(name);
+  } while (pd.next_impl());
+  return names;
+}
+
+std::string dims_text(const Dims& dims) {
+  std::string text;
+  for (int64_t d : dims) text += (text.empty() ? "" : "x") + std::to_string(d);
+  return text;
+}
+
+std::string post_text(const PostOps& post) {
+  return fmt::format("{}{}:{}:{}{}", post.sum ? "sum+" : "", op_name(post.act.op), post.act.alpha, post.act.beta,
+                     post.act.tanh_gelu ? "t" : "");
+}
+
+}  // namespace
+
+std::string key(const Convolution& s) {
+  return fmt::format("conv{}{} {} {} {} s{} d{} p{},{} g{} b{} w{} f{}>{} {}", s.transposed ? "T" : "",
+                     s.swapped_weights ? "S" : "", dims_text(s.src),
+                     dims_text(s.weights), dims_text(s.dst), dims_text(s.strides), dims_text(s.dilations),
+                     dims_text(s.pad_begin), dims_text(s.pad_end), s.groups, int{s.bias}, int{s.winograd},
+                     static_cast<int>(s.src_format), static_cast<int>(s.dst_format), post_text(s.post));
+}
+
+std::string key(const MatMul& s) {
+  return fmt::format("matmul {} {} {} t{}{} b{} p{} i{} a{} {}", dims_text(s.a), dims_text(s.b), dims_text(s.y),
+                     int{s.trans_a}, int{s.trans_b}, int{s.bias}, int{s.pack_b}, int{s.inner_product}, s.alpha,
+                     post_text(s.post));
+}
+
+int preferred_block() { return dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core ? 16 : 8; }
+
+std::string version() {
+  const dnnl_version_t* v = dnnl_version();
+  return fmt::format("oneDNN {}.{}.{}", v->major, v->minor, v->patch);
+}
+
+bool fusable(const Activation& act) {
+  switch (act.op) {
+    case OpKind::kIdentity:
+    case OpKind::kRelu:
+    case OpKind::kLeakyRelu:
+    case OpKind::kClip:
+    case OpKind::kSigmoid:
+    case OpKind::kTanh:
+    case OpKind::kHardSigmoid:
+    case OpKind::kHardSwish:
+    case OpKind::kSilu:
+    case OpKind::kGelu:
+    case OpKind::kElu:
+    case OpKind::kMish:
+    case OpKind::kSoftplus: return true;
+    default: return false;
+  }
+}
+
+struct Library::Rep {
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  // Packed layouts: the layout itself and how the plain tensor is to be read. Entries are never removed.
+  struct Packed {
+    memory::desc desc, plain;
+    std::string name;
+  };
+  mutable std::mutex mutex;
+  std::vector<Packed> packed;
+  std::map<std::string, Compiled> made;
+
+  uint32_t intern(const memory::desc& desc, const memory::desc& plain) {
+    if (desc == plain) return static_cast<uint32_t>(Format::kPlain);
+    const std::lock_guard lock(mutex);
+    for (size_t i = 0; i < packed.size(); ++i) {
+      if (packed[i].desc == desc && packed[i].plain == plain) return kFirstPacked + static_cast<uint32_t>(i);
+    }
+    packed.push_back({desc, plain, packed_name(desc)});
+    return kFirstPacked + static_cast<uint32_t>(packed.size() - 1);
+  }
+
+  // Blocks, strides and, for Winograd, the sizes: enough to tell two packings of one tensor apart.
+  static std::string packed_name(const memory::desc& desc) {
+    const auto& md = desc.data;
+    if (md.format_kind == dnnl_format_kind_wino) {
+      return fmt::format("winograd{}x{}.{}", md.format_desc.wino_desc.r, md.format_desc.wino_desc.alpha,
+                         static_cast<int>(md.format_desc.wino_desc.wino_format));
+    }
+    std::string name = "packed";
+    const auto& blocking = md.format_desc.blocking;
+    for (int i = 0; i < md.ndims; ++i) name += fmt::format(".{}", blocking.strides[i]);
+    for (int i = 0; i < blocking.inner_nblks; ++i) {
+      name += fmt::format("_{}{}", blocking.inner_blks[i], static_cast<char>('a' + blocking.inner_idxs[i]));
+    }
+    return name;
+  }
+
+  Packed entry(uint32_t id) const {
+    const std::lock_guard lock(mutex);
+    LIMBER_ASSERT(id >= kFirstPacked && id - kFirstPacked < packed.size());
+    return packed[id - kFirstPacked];
+  }
+
+  memory::desc desc(const TensorType& type, Layout layout) const {
+    if (layout.id >= kFirstPacked) return entry(layout.id).desc;
+    return activation_desc(type.shape.dims(), static_cast<Format>(layout.id));
+  }
+
+  // Makes `spec` unless it was made before.
+  template <typename Make>
+  Result<Compiled> remembered(const std::string& name, Make&& make) {
+    {
+      const std::lock_guard lock(mutex);
+      if (const auto it = made.find(name); it != made.end()) return it->second;
+    }
+    Compiled compiled;
+    bool found = false;
+    LIMBER_TRY(guarded(name, [&] { found = make(compiled); }));
+    if (!found) return unsupported("oneDNN has no such implementation of {}", name);
+    const std::lock_guard lock(mutex);
+    made.emplace(name, compiled);
+    return compiled;
+  }
+
+  template <typename Primitive, typename Pd>
+  void finish(Compiled& out, const Pd& pd, std::vector<Argument> args) {
+    out.impl = pd.impl_info_str();
+    for (const Argument& a : args) {
+      if (a.from == Argument::kOutput) out.output_bytes = a.desc.get_size();
+      if (a.from != Argument::kInput) continue;
+      if (out.input_bytes.size() <= static_cast<size_t>(a.index)) out.input_bytes.resize(static_cast<size_t>(a.index) + 1);
+      out.input_bytes[static_cast<size_t>(a.index)] = a.desc.get_size();
+    }
+    out.kernel = std::make_shared<PrimitiveKernel>(Primitive(pd), engine, with_scratch(std::move(args), pd.scratchpad_desc()));
+  }
+};
+
+Library::Library() : rep_(std::make_unique<Rep>()) {}
+Library::~Library() = default;
+
+namespace {
+
+// The dims oneDNN wants for weights: a group axis in front when there are groups, and output channels
+// first, also for a transposed convolution.
+struct WeightDims {
+  Dims dims;
+  memory::desc plain;  // how the IR's tensor lies under these dims
+};
+
+WeightDims weight_dims(const Convolution& s) {
+  const auto& w = s.weights;
+  Dims lying = w;  // as in memory
+  if (s.groups > 1) {
+    lying.insert(lying.begin(), s.groups);
+    lying[1] = w[0] / s.groups;
+  }
+  Dims strides = row_major(lying);
+  if (s.transposed || s.swapped_weights) {  // memory has [C, O]; oneDNN's dims are [O, C]
+    const size_t first = s.groups > 1 ? 1 : 0;
+    std::swap(lying[first], lying[first + 1]);
+    std::swap(strides[first], strides[first + 1]);
+  }
+  return {lying, memory::desc(lying, kF32, strides)};
+}
+
+Dims minus_one(Dims dims) {
+  for (int64_t& d : dims) d -= 1;  // oneDNN counts dilation from 0
+  return dims;
+}
+
+template <typename Op>
+typename Op::primitive_desc conv_pd(const Convolution& s, const WeightDims& w, const dnnl::engine& engine) {
+  const memory::desc src = activation_desc(s.src, s.src_format), dst = activation_desc(s.dst, s.dst_format);
+  const memory::desc weights(w.dims, kF32, Tag::any);
+  const memory::desc bias = s.bias ? memory::desc({s.dst[1]}, kF32, Tag::a) : memory::desc();
+  constexpr bool kTransposed = std::is_same_v<Op, dnnl::deconvolution_forward>;
+  const algorithm direct = kTransposed ? algorithm::deconvolution_direct : algorithm::convolution_direct;
+  const algorithm alg = s.winograd ? algorithm::convolution_winograd : direct;
+  const typename Op::desc desc(dnnl::prop_kind::forward_inference, alg, src, weights, bias, dst, s.strides,
+                               minus_one(s.dilations), s.pad_begin, s.pad_end);
+  return typename Op::primitive_desc(desc, attributes(s.post), engine, /*allow_empty=*/true);
+}
+
+template <typename Pd>
+std::vector<Argument> conv_args(const Pd& pd, bool bias) {
+  std::vector<Argument> args = {{DNNL_ARG_SRC, pd.src_desc(), Argument::kInput, 0},
+                                {DNNL_ARG_WEIGHTS, pd.weights_desc(), Argument::kInput, 1},
+                                {DNNL_ARG_DST, pd.dst_desc(), Argument::kOutput, 0}};
+  if (bias) args.push_back({DNNL_ARG_BIAS, pd.bias_desc(), Argument::kInput, 2});
+  return args;
+}
+
+dnnl::matmul::primitive_desc matmul_pd(const MatMul& s, const dnnl::engine& engine) {
+  Dims bias_dims(s.y.size(), 1);
+  bias_dims.back() = s.y.back();
+  const memory::desc b = s.pack_b ? memory::desc(s.b, kF32, Tag::any) : matrix_desc(s.b, s.trans_b);
+  const memory::desc bias = s.bias ? memory::desc(bias_dims, kF32, row_major(bias_dims)) : memory::desc();
+  const dnnl::matmul::desc desc = s.bias ? dnnl::matmul::desc(matrix_desc(s.a, s.trans_a), b, bias, matrix_desc(s.y, false))
+                                         : dnnl::matmul::desc(matrix_desc(s.a, s.trans_a), b, matrix_desc(s.y, false));
+  return dnnl::matmul::primitive_desc(desc, attributes(s.post, s.alpha), engine, /*allow_empty=*/true);
+}
+
+dnnl::inner_product_forward::primitive_desc inner_pd(const MatMul& s, const dnnl::engine& engine) {
+  const memory::desc weights({s.b[1], s.b[0]}, kF32, Tag::any);
+  const memory::desc bias = s.bias ? memory::desc({s.b[1]}, kF32, Tag::a) : memory::desc();
+  const dnnl::inner_product_forward::desc desc(dnnl::prop_kind::forward_inference, matrix_desc(s.a, false), weights, bias,
+                                               matrix_desc(s.y, false));
+  return dnnl::inner_product_forward::primitive_desc(desc, attributes(s.post, s.alpha), engine, /*allow_empty=*/true);
+}
+
+template <typename MakePd>
+std::vector<std::string> list_of(MakePd&& make) {
+  std::vector<std::string> names;
+  const Status status = guarded("list", [&] {
+    auto pd = make();
+    if (pd) names = implementation_names(pd);
+  });
+  return status.ok() ? names : std::vector<std::string>();
+}
+
+}  // namespace
+
+std::vector<std::string> Library::list(const Convolution& s) {
+  if (s.transposed) return list_of([&] { return conv_pd<dnnl::deconvolution_forward>(s, weight_dims(s), rep_->engine); });
+  return list_of([&] { return conv_pd<dnnl::convolution_forward>(s, weight_dims(s), rep_->engine); });
+}
+
+Result<Compiled> Library::create(const Convolution& s, int index) {
+  return rep_->remembered(fmt::format("{} #{}", key(s), index), [&](Compiled& out) {
+    const WeightDims weights = weight_dims(s);
+    const auto make = [&]<typename Op>(Op*) {
+      auto pd = conv_pd<Op>(s, weights, rep_->engine);
+      if (!pd || !advance_to(pd, index)) return false;
+      out.weights_layout = rep_->intern(pd.weights_desc(), weights.plain);
+      rep_->finish<Op>(out, pd, conv_args(pd, s.bias));
+      return true;
+    };
+    return s.transposed ? make(static_cast<dnnl::deconvolution_forward*>(nullptr))
+                        : make(static_cast<dnnl::convolution_forward*>(nullptr));
+  });
+}
+
+std::vector<std::string> Library::list(const MatMul& s) {
+  if (s.inner_product) return list_of([&] { return inner_pd(s, rep_->engine); });
+  return list_of([&] { return matmul_pd(s, rep_->engine); });
+}
+
+Result<Compiled> Library::create(const MatMul& s, int index) {
+  return rep_->remembered(fmt::format("{} #{}", key(s), index), [&](Compiled& out) {
+    if (s.inner_product) {
+      auto pd = inner_pd(s, rep_->engine);
+      if (!pd || !advance_to(pd, index)) return false;
+      // The IR's b is [K, N] (or [N, K] when transposed); the primitive's weights are [N, K].
+      out.weights_layout = rep_->intern(pd.weights_desc(), matrix_desc({s.b[1], s.b[0]}, !s.trans_b));
+      rep_->finish<dnnl::inner_product_forward>(out, pd, conv_args(pd, s.bias));
+      return true;
+    }
+    auto pd = matmul_pd(s, rep_->engine);
+    if (!pd || !advance_to(pd, index)) return false;
+    if (s.pack_b) out.weights_layout = rep_->intern(pd.weights_desc(), matrix_desc(s.b, s.trans_b));
+    rep_->finish<dnnl::matmul>(out, pd, conv_args(pd, s.bias));
+    return true;
+  });
+}
+
+Result<Compiled> Library::create(const Pooling& s) {
+  const std::string name = fmt::format("pool{}{} {} {} k{} s{} d{} p{},{} f{}", int{s.maximum}, int{s.include_padding},
+                                       dims_text(s.src), dims_text(s.dst), dims_text(s.kernel), dims_text(s.strides),
+                                       dims_text(s.dilations), dims_text(s.pad_begin), dims_text(s.pad_end),
+                                       static_cast<int>(s.format));
+  return rep_->remembered(name, [&](Compiled& out) {
+    const algorithm alg = s.maximum           ? algorithm::pooling_max
+                          : s.include_padding ? algorithm::pooling_avg_include_padding
+                                              : algorithm::pooling_avg_exclude_padding;
+    const dnnl::pooling_v2_forward::desc desc(dnnl::prop_kind::forward_inference, alg, activation_desc(s.src, s.format),
+                                              activation_desc(s.dst, s.format), s.strides, s.kernel,
+                                              minus_one(s.dilations), s.pad_begin, s.pad_end);
+    dnnl::pooling_v2_forward::primitive_desc pd(desc, attributes({}), rep_->engine, /*allow_empty=*/true);
+    if (!pd || !advance_to(pd, 0)) return false;
+    rep_->finish<dnnl::pooling_v2_forward>(out, pd,
+                                           {{DNNL_ARG_SRC, pd.src_desc(), Argument::kInput, 0},
+                                            {DNNL_ARG_DST, pd.dst_desc(), Argument::kOutput, 0}});
+    return true;
+  });
+}
+
+Result<Compiled> Library::create(const Binary& s) {
+  const std::string name = fmt::format("binary {} {} {} f{}", op_name(s.op), dims_text(s.a), dims_text(s.b),
+                                       static_cast<int>(s.format));
+  return rep_->remembered(name, [&](Compiled& out) {
+    const algorithm alg = s.op == OpKind::kAdd   ? algorithm::binary_add
+                          : s.op == OpKind::kMul ? algorithm::binary_mul
+                                                 : algorithm::binary_sub;
+    const dnnl::binary::desc desc(alg, activation_desc(s.a, s.format), activation_desc(s.b, s.format),
+                                  activation_desc(s.a, s.format));
+    dnnl::binary::primitive_desc pd(desc, attributes({}), rep_->engine, /*allow_empty=*/true);
+    if (!pd || !advance_to(pd, 0)) return false;
+    rep_->finish<dnnl::binary>(out, pd,
+                               {{DNNL_ARG_SRC_0, pd.src0_desc(), Argument::kInput, 0},
+                                {DNNL_ARG_SRC_1, pd.src1_desc(), Argument::kInput, 1},
+                                {DNNL_ARG_DST, pd.dst_desc(), Argument::kOutput, 0}});
+    return true;
+  });
+}
+
+Result<Compiled> Library::create(const Concat& s) {
+  std::string name = fmt::format("concat a{} f{}", s.axis, static_cast<int>(s.format));
+  for (const auto& dims : s.srcs) name += " " + dims_text(dims);
+  return rep_->remembered(name, [&](Compiled& out) {
+    std::vector<memory::desc> descs;
+    std::vector<Argument> args;
+    Dims dst = s.srcs[0];
+    dst[static_cast<size_t>(s.axis)] = 0;
+    for (const auto& dims : s.srcs) {
+      descs.push_back(activation_desc(dims, s.format));
+      dst[static_cast<size_t>(s.axis)] += dims[static_cast<size_t>(s.axis)];
+      const int i = static_cast<int>(args.size());
+      args.push_back({DNNL_ARG_MULTIPLE_SRC + i, descs.back(), Argument::kInput, i});
+    }
+    const dnnl::concat::primitive_desc pd(activation_desc(dst, s.format), s.axis, descs, rep_->engine, attributes({}));
+    if (is_reference(pd.impl_info_str())) return false;
+    args.push_back({DNNL_ARG_DST, pd.dst_desc(), Argument::kOutput, 0});
+    rep_->finish<dnnl::concat>(out, pd, std::move(args));
+    return true;
+  });
+}
+
+size_t Library::bytes(const TensorType& type, Layout layout) const {
+  if (layout == kPlain) return type.bytes();
+  LIMBER_ASSERT(type.dtype == DType::kF32);
+  return rep_->desc(type, layout).get_size();
+}
+
+std::string Library::layout_name(Layout layout) const {
+  static constexpr const char* kNames[] = {"plain", "nhwc", "nchw8c", "nchw16c"};
+  return layout.id < 4 ? kNames[layout.id] : rep_->entry(layout.id).name;
+}
+
+Result<std::unique_ptr<Kernel>> Library::reorder(const TensorType& type, Layout from, Layout to) {
+  std::unique_ptr<Kernel> kernel;
+  LIMBER_TRY(guarded("reorder", [&] {
+    const uint32_t packed = std::max(from.id, to.id);
+    const auto side = [&](Layout layout) {
+      if (layout == kPlain && packed >= kFirstPacked) return rep_->entry(packed).plain;
+      return rep_->desc(type, layout);
+    };
+    dnnl::primitive_attr attr;
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    const dnnl::reorder::primitive_desc pd(rep_->engine, side(from), rep_->engine, side(to), attr);
+    kernel = std::make_unique<PrimitiveKernel>(
+        dnnl::reorder(pd), rep_->engine,
+        with_scratch({{DNNL_ARG_FROM, side(from), Argument::kInput, 0}, {DNNL_ARG_TO, side(to), Argument::kOutput, 0}},
+                     pd.scratchpad_desc()));
+  }));
+  return kernel;
+}
+
+}  // namespace limber::onednn

@@ -1,0 +1,224 @@
+#include "backend/cpu/tuner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/random.h"
+
+namespace limber {
+namespace {
+
+using nlohmann::json;
+
+std::string cpu_model() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
+constexpr size_t kMaxCacheBytes = size_t{64} << 20;
+
+// The whole file, or an empty object when it is missing, damaged or of another version.
+json read_cache(const std::string& file) {
+  const auto text = os_files().read(file, kMaxCacheBytes);
+  if (!text.ok()) return json::object();
+  json data = json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!data.is_object() || data.value("version", 0) != 1) return json::object();
+  return data;
+}
+
+std::optional<Timing> parse_timing(const json& row) {
+  if (!row.is_array() || row.size() != 6) return std::nullopt;
+  for (int i = 0; i < 4; ++i) {
+    if (!row[static_cast<size_t>(i)].is_number_integer()) return std::nullopt;
+  }
+  if (!row[4].is_string() || !row[5].is_number()) return std::nullopt;
+  const auto src = row[0].get<int64_t>(), dst = row[1].get<int64_t>();
+  if (src < 0 || src > 3 || dst < 0 || dst > 3) return std::nullopt;
+  return Timing{static_cast<onednn::Format>(src), static_cast<onednn::Format>(dst), row[2].get<int>(), row[3].get<int>(),
+                row[4].get<std::string>(), row[5].get<double>()};
+}
+
+}  // namespace
+
+Tuner::Tuner(std::string cache_file, int threads)
+    : file_(std::move(cache_file)), machine_(fmt::format("{} / {} threads / {}", cpu_model(), threads, onednn::version())) {
+  if (!file_.empty()) load();
+}
+
+Tuner::~Tuner() {
+  if (changed_ && !file_.empty()) save();
+}
+
+void Tuner::load() {
+  const json data = read_cache(file_);
+  const auto machine = data.find("machines");
+  if (machine == data.end() || !machine->is_object() || !machine->contains(machine_)) return;
+  const json& entries = (*machine)[machine_];
+  if (!entries.is_object()) return;
+  for (const auto& [key, rows] : entries.value("layers", json::object()).items()) {
+    std::vector<Timing> timings;
+    if (!rows.is_array()) continue;
+    for (const json& row : rows) {
+      if (auto timing = parse_timing(row)) timings.push_back(*timing);
+    }
+    if (!timings.empty()) layers_[key] = std::move(timings);
+  }
+  for (const auto& [key, seconds] : entries.value("reorders", json::object()).items()) {
+    if (seconds.is_number()) reorders_[key] = seconds.get<double>();
+  }
+}
+
+void Tuner::save() {
+  json data = read_cache(file_);
+  data["version"] = 1;
+  json& entries = data["machines"][machine_];
+  for (const auto& [key, timings] : layers_) {
+    json rows = json::array();
+    for (const Timing& t : timings) {
+      rows.push_back({static_cast<int>(t.src), static_cast<int>(t.dst), t.variant, t.index, t.impl, t.seconds});
+    }
+    entries["layers"][key] = std::move(rows);
+  }
+  for (const auto& [key, seconds] : reorders_) entries["reorders"][key] = seconds;
+  // Only a cache: when it cannot be written, the next process measures again.
+  static_cast<void>(os_files().write(file_, data.dump()).ok());
+}
+
+std::optional<std::vector<Timing>> Tuner::find(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = layers_.find(key);
+  return it == layers_.end() ? std::nullopt : std::optional(it->second);
+}
+
+void Tuner::keep(const std::string& key, std::vector<Timing> timings) {
+  const std::lock_guard lock(mutex_);
+  layers_[key] = std::move(timings);
+  changed_ = true;
+}
+
+std::optional<double> Tuner::find_reorder(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = reorders_.find(key);
+  return it == reorders_.end() ? std::nullopt : std::optional(it->second);
+}
+
+void Tuner::keep_reorder(const std::string& key, double seconds) {
+  const std::lock_guard lock(mutex_);
+  reorders_[key] = seconds;
+  changed_ = true;
+}
+
+namespace {
+
+Result<std::shared_ptr<Buffer>> random_buffer(size_t bytes, uint64_t seed) {
+  LIMBER_ASSIGN(auto buffer, Buffer::allocate(bytes));
+  Random random(seed);
+  auto* data = reinterpret_cast<float*>(buffer->data());
+  // A short period is random enough for timing and much cheaper to make.
+  constexpr size_t kPeriod = 4099;
+  for (size_t i = 0; i < bytes / sizeof(float); ++i) {
+    data[i] = i < kPeriod ? static_cast<float>(random.uniform(-1, 1)) : data[i - kPeriod];
+  }
+  return buffer;
+}
+
+struct Bench {
+  std::vector<std::shared_ptr<Buffer>> buffers;
+  std::vector<std::unique_ptr<BoundKernel>> kernels;  // the same one on several copies of the weights
+};
+
+Result<Bench> set_up(const onednn::Compiled& compiled, bool in_place) {
+  constexpr size_t kColdBytes = size_t{6} << 20;
+  Bench bench;
+  const auto make = [&](size_t bytes) -> Result<void*> {
+    LIMBER_ASSIGN(auto buffer, random_buffer(bytes, bench.buffers.size()));
+    bench.buffers.push_back(buffer);
+    return static_cast<void*>(buffer->data());
+  };
+  KernelIo io;
+  io.inputs.assign(std::max<size_t>(compiled.input_bytes.size(), 4), nullptr);
+  for (size_t i = 0; i < compiled.input_bytes.size(); ++i) {
+    if (compiled.input_bytes[i] > 0) {
+      LIMBER_ASSIGN(io.inputs[i], make(compiled.input_bytes[i]));
+    }
+  }
+  LIMBER_ASSIGN(void* output, make(compiled.output_bytes));
+  io.outputs = {output};
+  if (in_place) io.inputs[3] = output;
+  LIMBER_ASSIGN(io.scratch, make(compiled.kernel->scratch_bytes()));
+  const size_t weights = compiled.input_bytes.size() > 1 ? compiled.input_bytes[1] : 0;
+  const size_t copies = weights == 0 ? 1 : std::clamp<size_t>(kColdBytes / weights, 1, 32);
+  for (size_t c = 0; c < copies; ++c) {
+    if (c > 0) {
+      LIMBER_ASSIGN(io.inputs[1], make(weights));
+    }
+    LIMBER_ASSIGN(auto bound, compiled.kernel->bind(io));
+    bench.kernels.push_back(std::move(bound));
+  }
+  return bench;
+}
+
+}  // namespace
+
+Result<double> time_kernel(const onednn::Compiled& compiled, bool in_place) {
+  LIMBER_ASSIGN(Bench bench, set_up(compiled, in_place));
+  size_t next = 0;
+  const auto once = [&] {
+    const double start = now_seconds();
+    bench.kernels[next++ % bench.kernels.size()]->run();
+    return now_seconds() - start;
+  };
+  once();
+  double best = once();
+  const double stop = now_seconds() + std::clamp(best * 12, 0.002, 0.03);
+  for (int runs = 0; runs < 4 || (now_seconds() < stop && runs < 60); ++runs) best = std::min(best, once());
+  return best;
+}
+
+Result<double> difference(onednn::Library& library, const onednn::Compiled& a, const onednn::Compiled& b,
+                          const TensorType& weights) {
+  LIMBER_ASSIGN(const auto plain, random_buffer(weights.bytes(), 7));
+  std::vector<std::shared_ptr<Buffer>> results;
+  for (const onednn::Compiled* compiled : {&a, &b}) {
+    KernelIo io;
+    io.inputs.assign(4, nullptr);
+    std::vector<std::shared_ptr<Buffer>> kept;
+    for (size_t i = 0; i < compiled->input_bytes.size(); ++i) {
+      if (compiled->input_bytes[i] == 0) continue;
+      LIMBER_ASSIGN(auto buffer, random_buffer(compiled->input_bytes[i], 11 + i));
+      io.inputs[i] = buffer->data();
+      kept.push_back(std::move(buffer));
+    }
+    if (compiled->weights_layout != 0) {
+      LIMBER_ASSIGN(const auto packing, library.reorder(weights, kPlain, Layout{compiled->weights_layout}));
+      LIMBER_ASSIGN(const auto scratch, Buffer::allocate(packing->scratch_bytes()));
+      KernelIo pack{{plain->data()}, {const_cast<void*>(io.inputs[1])}, scratch->data()};
+      LIMBER_ASSIGN(const auto bound, packing->bind(std::move(pack)));
+      bound->run();
+    }
+    LIMBER_ASSIGN(auto output, random_buffer(compiled->output_bytes, 13));
+    LIMBER_ASSIGN(const auto scratch, Buffer::allocate(compiled->kernel->scratch_bytes()));
+    io.outputs = {output->data()};
+    io.scratch = scratch->data();
+    LIMBER_ASSIGN(const auto bound, compiled->kernel->bind(std::move(io)));
+    bound->run();
+    results.push_back(std::move(output));
+  }
+  double most = 0, largest = 0;
+  const auto* x = reinterpret_cast<const float*>(results[0]->data());
+  const auto* y = reinterpret_cast<const float*>(results[1]->data());
+  for (size_t i = 0; i < a.output_bytes / sizeof(float); ++i) {
+    most = std::max(most, std::abs(static_cast<double>(x[i]) - y[i]));
+    largest = std::max(largest, std::abs(static_cast<double>(y[i])));
+  }
+  return largest == 0 ? most : most / largest;
+}
+
+}  // namespace limber

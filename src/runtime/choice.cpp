@@ -1,0 +1,258 @@
+#include "runtime/choice.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+namespace limber {
+
+std::vector<bool> static_values(const Graph& graph) {
+  std::vector<bool> fixed(graph.num_values(), false);
+  for (uint32_t v = 0; v < graph.num_values(); ++v) {
+    const Role role = graph.values()[v].role;
+    fixed[v] = role == Role::kParameter || role == Role::kConstant || role == Role::kState;
+  }
+  for (const Node& node : graph.nodes()) {
+    bool all = true;
+    for (ValueId v : node.inputs) all = all && (v == kNoValue || fixed[v.index]);
+    for (ValueId v : node.outputs) {
+      if (v != kNoValue) fixed[v.index] = all;
+    }
+  }
+  return fixed;
+}
+
+bool is_static_node(const Graph& graph, const std::vector<bool>& statics, NodeId node) {
+  for (ValueId v : graph.node(node).outputs) {
+    if (v != kNoValue) return statics[v.index];
+  }
+  return false;
+}
+
+namespace {
+
+class Chooser {
+ public:
+  Chooser(const Graph& graph, const std::vector<bool>& statics,
+          const std::vector<std::shared_ptr<Backend>>& backends)
+      : graph_(graph), statics_(statics), backends_(backends), readers_(graph.readers()) {
+    is_output_.assign(graph.num_values(), false);
+    for (const Output& o : graph.outputs()) {
+      is_output_[o.value.index] = true;
+      if (o.rows != kNoValue) is_output_[o.rows.index] = true;
+    }
+  }
+
+  Result<Assignment> choose() {
+    LIMBER_TRY(assign_backends());
+    LIMBER_TRY(start());
+    std::set<Layout> layouts;
+    for (const NodeChoice& c : choices_) layouts.insert(c.candidate.outputs.begin(), c.candidate.outputs.end());
+    for (const auto& [key, list] : cache_) {
+      for (const Candidate& c : list) layouts.insert(c.outputs.begin(), c.outputs.end());
+    }
+    LIMBER_TRY(descend());
+    Assignment best{choices_, total()};
+    for (Layout preferred : layouts) {
+      LIMBER_TRY(start(preferred));
+      LIMBER_TRY(descend());
+      if (const double seconds = total(); seconds < best.seconds) best = {choices_, seconds};
+    }
+    return best;
+  }
+
+ private:
+  Status assign_backends() {
+    choices_.resize(graph_.num_nodes());
+    std::string missing;
+    for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
+      for (const auto& backend : backends_) {
+        if (backend->supports(graph_, NodeId{n})) {
+          choices_[n].backend = backend.get();
+          break;
+        }
+      }
+      if (choices_[n].backend != nullptr) continue;
+      const Node& node = graph_.nodes()[n];
+      missing += fmt::format("\n  node '{}': {}(", node.name, op_name(node.op));
+      for (ValueId v : node.inputs) missing += v == kNoValue ? "_ " : graph_.type(v).to_string() + " ";
+      missing += ")";
+    }
+    if (missing.empty()) return {};
+    return unsupported("no backend has a kernel for these operators with these types:{}", missing);
+  }
+
+  // Candidates given the layouts around; the list is kept, because making it may mean timing kernels.
+  Result<const std::vector<Candidate>*> candidates(uint32_t n, const std::set<Layout>& nearby) {
+    const auto key = std::make_pair(n, nearby);
+    if (const auto it = cache_.find(key); it != cache_.end()) return &it->second;
+    const std::vector<Layout> list(nearby.begin(), nearby.end());
+    LIMBER_ASSIGN(auto made, choices_[n].backend->candidates(graph_, NodeId{n}, list));
+    LIMBER_ASSERT(!made.empty());
+    return &cache_.emplace(key, std::move(made)).first->second;
+  }
+
+  bool skipped(uint32_t n) const { return is_static_node(graph_, statics_, NodeId{n}); }
+
+  // In topological order: what suits the producers best, preferring `preferred` where it is offered.
+  Status start(std::optional<Layout> preferred = std::nullopt) {
+    for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
+      std::set<Layout> nearby = {kPlain};
+      if (preferred) nearby.insert(*preferred);
+      if (!skipped(n)) {
+        for (ValueId v : graph_.nodes()[n].inputs) nearby.insert(produced(v));
+      }
+      LIMBER_ASSIGN(const auto* list, candidates(n, nearby));
+      const Candidate* best = nullptr;
+      double best_cost = std::numeric_limits<double>::infinity();
+      for (const Candidate& c : *list) {
+        if (skipped(n) && !all_plain(c)) continue;
+        double cost = c.seconds + input_cost(n, c);
+        const bool favoured = preferred && std::find(c.outputs.begin(), c.outputs.end(), *preferred) != c.outputs.end();
+        if (favoured) cost *= 1e-3;
+        if (cost < best_cost) best = &c, best_cost = cost;
+      }
+      LIMBER_ASSERT(best != nullptr);
+      choices_[n].candidate = *best;
+    }
+    return {};
+  }
+
+  static bool all_plain(const Candidate& c) {
+    const auto plain = [](Layout l) { return l == kPlain; };
+    return std::all_of(c.inputs.begin(), c.inputs.end(), plain) &&
+           std::all_of(c.outputs.begin(), c.outputs.end(), plain);
+  }
+
+  Status descend() {
+    for (int sweep = 0; sweep < 8; ++sweep) {
+      bool changed = false;
+      for (uint32_t i = 0; i < graph_.num_nodes(); ++i) {
+        const uint32_t n = sweep % 2 == 0 ? static_cast<uint32_t>(graph_.num_nodes()) - 1 - i : i;
+        if (skipped(n)) continue;
+        LIMBER_ASSIGN(const bool moved, improve(n));
+        changed = changed || moved;
+      }
+      if (!changed) break;
+    }
+    return {};
+  }
+
+  Result<bool> improve(uint32_t n) {
+    std::set<Layout> nearby = {kPlain};
+    const Node& node = graph_.nodes()[n];
+    for (ValueId v : node.inputs) nearby.insert(produced(v));
+    for (ValueId v : node.outputs) {
+      for (Layout wanted : wanted_layouts(v)) nearby.insert(wanted);
+    }
+    LIMBER_ASSIGN(const auto* list, candidates(n, nearby));
+    const double before = choices_[n].candidate.seconds + input_cost(n, choices_[n].candidate) +
+                          output_cost(n, choices_[n].candidate);
+    const Candidate* best = nullptr;
+    double best_cost = before - 1e-9;
+    for (const Candidate& c : *list) {
+      const double cost = c.seconds + input_cost(n, c) + output_cost(n, c);
+      if (cost < best_cost) best = &c, best_cost = cost;
+    }
+    if (best == nullptr) return false;
+    choices_[n].candidate = *best;
+    return true;
+  }
+
+  // The layout a value is produced in. Static values are packed ahead in whatever layout is wanted.
+  Layout produced(ValueId v) const {
+    if (v == kNoValue || statics_[v.index]) return kPlain;
+    const NodeId producer = graph_.value(v).producer;
+    if (producer == kNoNode) return kPlain;
+    const Node& node = graph_.node(producer);
+    const size_t k = static_cast<size_t>(std::find(node.outputs.begin(), node.outputs.end(), v) - node.outputs.begin());
+    return choices_[producer.index].candidate.outputs[k];
+  }
+
+  double reorder_cost(ValueId v, Layout from, Layout to) const {
+    if (from == to) return 0;
+    return backends_.front()->reorder_seconds(graph_.type(v), from, to);
+  }
+
+  // Cost of bringing the inputs into c's layouts; free where another reader asks for the same.
+  double input_cost(uint32_t n, const Candidate& c) const {
+    double cost = 0;
+    const Node& node = graph_.nodes()[n];
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId v = node.inputs[i];
+      if (v == kNoValue || statics_[v.index]) continue;
+      const Layout from = produced(v);
+      if (c.inputs[i] != from && !shared_with_other(n, v, c.inputs[i])) cost += reorder_cost(v, from, c.inputs[i]);
+    }
+    return cost;
+  }
+
+  bool shared_with_other(uint32_t n, ValueId v, Layout layout) const {
+    for (NodeId reader : readers_[v.index]) {
+      if (reader.index == n || choices_[reader.index].candidate.inputs.empty()) continue;
+      const Node& node = graph_.node(reader);
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] == v && choices_[reader.index].candidate.inputs[i] == layout) return true;
+      }
+    }
+    return false;
+  }
+
+  std::set<Layout> wanted_layouts(ValueId v) const {
+    std::set<Layout> wanted;
+    if (v == kNoValue) return wanted;
+    for (NodeId reader : readers_[v.index]) {
+      const Candidate& c = choices_[reader.index].candidate;
+      if (c.inputs.empty()) continue;
+      const Node& node = graph_.node(reader);
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] == v) wanted.insert(c.inputs[i]);
+      }
+    }
+    if (is_output_[v.index]) wanted.insert(kPlain);
+    return wanted;
+  }
+
+  double output_cost(uint32_t n, const Candidate& c) const {
+    double cost = 0;
+    const Node& node = graph_.nodes()[n];
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      for (Layout wanted : wanted_layouts(node.outputs[k])) cost += reorder_cost(node.outputs[k], c.outputs[k], wanted);
+    }
+    return cost;
+  }
+
+  double total() const {
+    double sum = 0;
+    for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
+      if (!skipped(n)) sum += choices_[n].candidate.seconds + output_cost(n, choices_[n].candidate);
+    }
+    for (ValueId v : graph_.inputs()) {
+      for (Layout wanted : wanted_layouts(v)) sum += reorder_cost(v, kPlain, wanted);
+    }
+    return sum;
+  }
+
+  const Graph& graph_;
+  const std::vector<bool>& statics_;
+  const std::vector<std::shared_ptr<Backend>>& backends_;
+  std::vector<std::vector<NodeId>> readers_;
+  std::vector<bool> is_output_;
+  std::vector<NodeChoice> choices_;
+  std::map<std::pair<uint32_t, std::set<Layout>>, std::vector<Candidate>> cache_;
+};
+
+}  // namespace
+
+Result<Assignment> choose_implementations(const Graph& graph, const std::vector<bool>& statics,
+                                          const std::vector<std::shared_ptr<Backend>>& backends) {
+  LIMBER_ASSIGN(Assignment best, Chooser(graph, statics, backends).choose());
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    NodeChoice& choice = best.nodes[n];
+    Status status = choice.backend->prepare(graph, NodeId{n}, choice.candidate);
+    if (!status.ok()) return status.in(fmt::format("node '{}'", graph.nodes()[n].name));
+  }
+  return best;
+}
+
+}  // namespace limber

@@ -1,0 +1,31 @@
+// Which backend, implementation and layouts each node gets. Internal to compile().
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "runtime/backend.h"
+
+namespace limber {
+
+// Values that depend only on constants and parameters are static: computed once, not per run.
+std::vector<bool> static_values(const Graph& graph);
+bool is_static_node(const Graph& graph, const std::vector<bool>& statics, NodeId node);
+
+struct NodeChoice {
+  Backend* backend = nullptr;
+  Candidate candidate;
+};
+
+struct Assignment {
+  std::vector<NodeChoice> nodes;  // by node index; static nodes run in plain layout
+  double seconds = 0;             // kernels and reorders
+};
+
+// Minimises the sum of kernel times and of the reorders they cause: coordinate descent (a node at a
+// time, given its neighbours) from several starting points. Fails naming every unsupported node.
+Result<Assignment> choose_implementations(const Graph& graph, const std::vector<bool>& statics,
+                                          const std::vector<std::shared_ptr<Backend>>& backends);
+
+}  // namespace limber

@@ -1,0 +1,34 @@
+#include "runtime/plan.h"
+
+#include <algorithm>
+
+namespace limber {
+
+size_t Plan::num_reorders() const {
+  return static_cast<size_t>(std::count_if(steps.begin(), steps.end(), [](const Step& s) { return s.node == kNoNode; }));
+}
+
+std::string Plan::text() const {
+  std::string out = fmt::format("plan {} threads={} steps={} reorders={} arena={} live={}\n", graph.name, threads,
+                                steps.size(), num_reorders(), arena_bytes, live_bytes);
+  const auto slot_text = [&](int index) {
+    if (index < 0) return std::string("_");
+    const Slot& slot = slots[static_cast<size_t>(index)];
+    return fmt::format("{}@{}", slot.type.to_string(), backends.front()->layout_name(slot.layout));
+  };
+  for (size_t s = 0; s < steps.size(); ++s) {
+    const Step& step = steps[s];
+    out += fmt::format("{:4} {:<14} {:<28} ", s, step.op, step.impl);
+    for (int slot : step.inputs) {
+      if (slot >= 0 && slots[static_cast<size_t>(slot)].storage != Storage::kStatic) out += slot_text(slot) + " ";
+    }
+    out += "->";
+    for (int slot : step.outputs) out += " " + slot_text(slot);
+    out += fmt::format("  \"{}\"", step.name);
+    if (!step.reason.empty()) out += "  because " + step.reason;
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace limber

@@ -1,0 +1,72 @@
+// What a graph compiles to: kernels chosen, layouts chosen, every buffer at a fixed offset.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/parameters.h"
+#include "runtime/backend.h"
+#include "runtime/kernel.h"
+
+namespace limber {
+
+enum class Storage : uint8_t {
+  kArena,   // at an offset in the session's arena
+  kInput,   // a graph input; the session owns it, the caller fills it
+  kOutput,  // a graph output; the session owns it
+  kStatic,  // computed from constants and parameters only, once per parameter version
+};
+
+// Where a value in one layout lives. Slots that share memory (views, in-place results) have one root.
+struct Slot {
+  ValueId value;  // kNoValue for scratch memory
+  TensorType type;
+  Layout layout;
+  Storage storage = Storage::kArena;
+  size_t bytes = 0;
+  int root = -1;      // index of the slot whose memory this is; itself when it has its own
+  size_t offset = 0;  // arena only
+};
+
+struct Step {
+  NodeId node;  // kNoNode for a reorder or copy
+  std::shared_ptr<const Kernel> kernel;
+  std::vector<int> inputs, outputs;  // slots; -1 for absent
+  int scratch = -1;                  // slot, or -1
+  std::string name;                  // of the node or the value that is reordered
+  std::string op;                    // "Conv", "Reorder" ...
+  std::string impl;                  // "jit_1x1:avx512_core"
+  std::string reason;                // why a reorder or copy is there
+  double flops = 0, bytes = 0;       // of one execution
+};
+
+// How a kStatic slot is made; see Plan::statics.
+struct StaticStep {
+  Step step;
+  std::string key;  // says how output 0 was made, whatever the plan: the name under which it is shared
+};
+
+// Immutable after compile(): may be shared by sessions on any thread.
+struct Plan {
+  Graph graph;  // bound and transformed: what the steps execute
+  std::shared_ptr<Parameters> params;
+  std::vector<std::shared_ptr<Backend>> backends;  // keeps layouts and kernels alive
+  int threads = 1;
+
+  std::vector<Slot> slots;
+  std::vector<StaticStep> statics;  // run when a plan gets its first session and when a parameter changes
+  std::vector<Step> steps;          // run every time
+  std::vector<int> input_slots;     // as graph.inputs()
+  std::vector<int> output_slots;    // as graph.outputs()
+  std::vector<int> row_slots;       // as graph.outputs(): the row count, or -1
+  size_t arena_bytes = 0;
+  size_t live_bytes = 0;  // the largest live set: the least any arena could be
+  double predicted_seconds = 0;
+
+  size_t num_reorders() const;
+  std::string text() const;  // one line per step, with layouts, implementation and reasons
+};
+
+}  // namespace limber
