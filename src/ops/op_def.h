@@ -2,7 +2,11 @@
 // OpDefs; ir/op_list.inc is the list.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,24 +27,34 @@ struct InferArgs {
   int num_outputs;  // how many the node has; a rule returns exactly as many types
 
   const TensorType& input(int i) const { return *inputs[static_cast<size_t>(i)]; }
-  bool has(int i) const { return static_cast<size_t>(i) < inputs.size() && inputs[static_cast<size_t>(i)] != nullptr; }
+  bool has(int i) const {
+    return static_cast<size_t>(i) < inputs.size() && inputs[static_cast<size_t>(i)] != nullptr;
+  }
 };
+
+enum class OpFamily : uint8_t { kOther, kUnary, kBinary, kComparison, kReduction };
 
 struct OpDef {
   OpKind op;
-  int min_inputs, max_inputs;    // max -1: any number; inputs below min are never absent
+  int min_inputs, max_inputs;    // max -1: any number, none absent; inputs below min are never absent
   int min_outputs, max_outputs;  // max -1: any number
-  std::vector<AttrSpec> attrs;
+  std::span<const AttrSpec> attrs;
   // Output types from input types and attributes. The caller has checked counts and attribute kinds;
   // values (axes out of range, channels that do not match) are checked here.
   Result<std::vector<TensorType>> (*infer)(const InferArgs& args);
   // Floating-point operations of one execution; a multiply-add counts two. REQUIRES: constant shapes
   double (*flops)(const Graph& graph, const Node& node);
+  OpFamily family = OpFamily::kOther;
 };
 
 const OpDef& op_def(OpKind op);
 
-// Checks counts and attributes against the definition, then applies the type rule.
+// A tensor type the engine can work with: rank <= kMaxRank, no negative dimension, at most 2^40
+// elements. infer_types asks it of inputs and outputs.
+Status check_type(const TensorType& type);
+
+// Checks counts and attributes against the definition, then applies the type rule. The message of a
+// failure starts with the operator.
 Result<std::vector<TensorType>> infer_types(const Graph& graph, OpKind op, std::span<const ValueId> inputs,
                                             const Attrs& attrs, int num_outputs);
 
@@ -75,8 +89,8 @@ struct Activation {
   double alpha = 0, beta = 0;
   bool tanh_gelu = false;
 };
-Activation fused_activation(const Attrs& attrs);                     // of a Conv or MatMul
-std::optional<Activation> as_activation(const Node& unary);          // nullopt: cannot be fused
-void set_activation(Attrs& attrs, const Activation& activation);     // writes act, act_alpha, act_beta
+Activation fused_activation(const Attrs& attrs);                  // of a Conv or MatMul
+std::optional<Activation> as_activation(const Node& unary);       // nullopt: cannot be fused
+void set_activation(Attrs& attrs, const Activation& activation);  // writes act, act_alpha, act_beta
 
 }  // namespace limber
