@@ -5,6 +5,7 @@ Needs only the standard library until a function that handles tensors is called.
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import os
@@ -22,6 +23,7 @@ from typing import Any, Callable, NoReturn, Sequence, TypeVar
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "build" / "models"
 SHARED_MODELS = ROOT.parent / "shared" / "models"
+EXPORT = ROOT / "tests" / "models" / "export.py"
 LIMBER = ROOT / "build" / "release" / "src" / "cli" / "limber"
 PEERS = Path(__file__).resolve().parent
 NODE_PREFIX = ROOT / "build" / "peers"
@@ -57,6 +59,21 @@ def run_main(main: Callable[[], int]) -> NoReturn:
         sys.exit(130)
 
 
+def make_parser(description: str | None) -> argparse.ArgumentParser:
+    """Returns a parser that prints the script's docstring as it is written."""
+    return argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
+def number_list(text: str) -> list[int]:
+    """Parses "1,2": positive integers, for argparse."""
+    numbers = [int(part) for part in text.split(",")]
+    if min(numbers) < 1:
+        raise argparse.ArgumentTypeError(f"{min(numbers)} is less than 1")
+    return numbers
+
+
 def require_module(name: str, package: str) -> ModuleType:
     """Imports a Python module or ends the program with the Debian package that holds it."""
     try:
@@ -78,6 +95,27 @@ def select(items: Sequence[T], names: str, key: Callable[[T], str]) -> list[T]:
     if unknown:
         raise UsageError(f"unknown: {', '.join(unknown)}; known: {', '.join(sorted(known))}")
     return [item for item in items if not wanted or key(item) in wanted]
+
+
+# --- models -------------------------------------------------------------------------------------------
+
+
+def exportable() -> list[str]:
+    """Returns the names of the models tests/models/export.py knows; raises UsageError if it cannot run."""
+    return _run_exporter("--list").split()
+
+
+def export_models(names: Sequence[str]) -> None:
+    """Brings these models in build/models up to date; raises UsageError if the exporter fails."""
+    if names:
+        _run_exporter("--models", ",".join(names))
+
+
+def _run_exporter(*arguments: str) -> str:
+    result = subprocess.run([PYTHON, str(EXPORT), *arguments], capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise UsageError(f"tests/models/export.py failed:\n{tail(result.stderr, 8)}")
+    return result.stdout
 
 
 # --- peers --------------------------------------------------------------------------------------------
@@ -105,7 +143,7 @@ def node_environment() -> dict[str, str]:
 def limber_binary(path: Path) -> Path:
     """Returns the absolute path of the limber executable or raises UsageError."""
     if not path.is_file() or not os.access(path, os.X_OK):
-        raise UsageError(f"no limber executable at {path}; build it with './run build' or name it with --limber")
+        raise UsageError(f"no limber executable at {path}: run './run build' or name one with --limber")
     return path.resolve()
 
 
@@ -249,10 +287,13 @@ def compare(reference: Any, result: Any) -> Difference:
         return Difference(infinite, infinite, why)
     if reference.dtype.kind != "f":
         wrong = int(numpy.count_nonzero(reference != result))
-        return Difference(infinite, infinite, f"{wrong} of {reference.size} differ") if wrong else Difference(0.0, 0.0)
+        if wrong:
+            return Difference(infinite, infinite, f"{wrong} of {reference.size} differ")
+        return Difference(0.0, 0.0)
     ref, res = reference.astype(numpy.float64), result.astype(numpy.float64)
     finite = numpy.isfinite(ref)
-    if not numpy.array_equal(ref[~finite], res[~finite], equal_nan=True) or not numpy.isfinite(res[finite]).all():
+    same = numpy.array_equal(ref[~finite], res[~finite], equal_nan=True)
+    if not same or not numpy.isfinite(res[finite]).all():
         return Difference(infinite, infinite, "NaN or infinity in other places")
     ref, distance = numpy.abs(ref[finite]), numpy.abs(ref[finite] - res[finite])
     if not distance.size or not distance.max():

@@ -33,7 +33,9 @@ function readNpy(file) {
   const header = bytes.toString('latin1', start, end);
   const descriptor = /'descr':\s*'([^']+)'/.exec(header)[1];
   const type = Object.keys(TYPES).find((name) => TYPES[name][0] === descriptor);
-  if (!type || !/'fortran_order':\s*False/.test(header)) throw new Error(`${file}: unsupported header ${header}`);
+  if (!type || !/'fortran_order':\s*False/.test(header)) {
+    throw new Error(`${file}: unsupported header ${header}`);
+  }
   const dims = /'shape':\s*\(([^)]*)\)/.exec(header)[1].split(',').filter((part) => part.trim()).map(Number);
   const ArrayType = TYPES[type][1];
   const count = dims.reduce((a, b) => a * b, 1);

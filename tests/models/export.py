@@ -140,7 +140,8 @@ def seeded_model(spec: Spec) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]
     with torch.no_grad():
         scale = zoo.output_scale(model(*inputs))
     if not SANE_SCALE[0] <= scale <= SANE_SCALE[1]:
-        raise RuntimeError(f"{spec.name}: largest output is {scale:.3g}, expected {SANE_SCALE[0]} to {SANE_SCALE[1]}")
+        low, high = SANE_SCALE
+        raise RuntimeError(f"{spec.name}: largest output is {scale:.3g}, expected {low} to {high}")
     return model, inputs
 
 
@@ -211,8 +212,8 @@ def load_stamps(file: Path) -> dict[str, str]:
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=common.MODELS, help="where to (default: build/models)")
+    parser = common.make_parser(__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=common.MODELS, help="default: build/models")
     parser.add_argument("--models", default="", help="comma-separated names; default: all")
     parser.add_argument("--force", action="store_true", help="export even what is up to date")
     parser.add_argument("--list", action="store_true", help="print the names and exit")

@@ -100,7 +100,8 @@ class Norms(nn.Module):
         )
         unit = F.normalize(y, dim=1)
         spread = torch.cat((y.std(dim=(2, 3)), y.norm(dim=(2, 3)), y.var(dim=1).flatten(1)), dim=1)
-        return (normed, layered, self.grouped(y), self.depthwise(y), self.uneven(y), line, unit, spread, *pooled)
+        convolved = (self.grouped(y), self.depthwise(y), self.uneven(y))
+        return (normed, layered, *convolved, line, unit, spread, *pooled)
 
 
 class Activations(nn.Module):

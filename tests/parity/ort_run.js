@@ -1,7 +1,8 @@
 // Runs ONNX models with ONNX Runtime, as the reference of parity.py.
 // usage: NODE_PATH=build/peers/node_modules node ort_run.js THREADS
-// Each line of stdin is a job {"model": file, "inputs": {name: npy file}, "output": folder}; the answer is a line
-// [{"name", "file", "dtype", "shape"}, ...] in graph order, the arrays written into the folder, or "error ...".
+// Each line of stdin is a job {"model": file, "inputs": {name: npy file}, "output": folder}. The answer is
+// one line, [{"name", "file", "dtype", "shape"}, ...] in graph order with the arrays written into the folder,
+// or "error ...".
 'use strict';
 
 const path = require('path');
@@ -13,6 +14,13 @@ if (!Number.isInteger(threads) || threads < 1) {
   process.exit(2);
 }
 
+// Pad_Fusion (seen in 1.30) moves a zero Pad into the following MaxPool, whose own padding counts as minus
+// infinity: wrong where a window is negative, as in YOLOv3-tiny. The reference runs without that one rewrite.
+const options = {
+  ...sessionOptions(threads),
+  extra: {optimization: {disable_specified_optimizers: 'Pad_Fusion'}},
+};
+
 // The session of the latest model: jobs come grouped by model.
 const latest = {model: '', session: null};
 
@@ -20,7 +28,7 @@ async function sessionOf(model) {
   if (latest.model !== model) {
     if (latest.session) await latest.session.release();
     Object.assign(latest, {model: '', session: null});
-    latest.session = await ort.InferenceSession.create(model, sessionOptions(threads));
+    latest.session = await ort.InferenceSession.create(model, options);
     latest.model = model;
   }
   return latest.session;

@@ -27,7 +27,6 @@ from peers import common  # noqa: E402
 
 numpy = common.require_module("numpy", "python3-numpy")
 
-EXPORT = ROOT / "tests" / "models" / "export.py"
 QUICK_MODELS = (
     "resnet20", "resnet56", "unet_small", "convnext_small", "inception_small", "swin_small",
     "nasty_shapes", "nasty_resample", "nasty_norms", "nasty_activations", "nasty_indexing",
@@ -54,32 +53,15 @@ class Outcome:
     skip: str = ""
 
 
-def export_models(names: Sequence[str]) -> None:
-    """Brings build/models up to date; raises UsageError if the exporter fails."""
-    command = [common.PYTHON, str(EXPORT), "--models", ",".join(names)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        raise common.UsageError(f"tests/models/export.py failed:\n{common.tail(result.stderr, 8)}")
-
-
-def exportable() -> list[str]:
-    """Returns the names of the models the exporter knows."""
-    result = subprocess.run([common.PYTHON, str(EXPORT), "--list"], capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        raise common.UsageError(common.tail(result.stderr))
-    return result.stdout.split()
-
-
 def find_models(arguments: argparse.Namespace) -> list[Path]:
     """Returns the model files to test, exporting those of the zoo that are selected."""
     shared = sorted(common.SHARED_MODELS.glob("*.onnx"))
-    zoo = exportable()
-    files = [common.MODELS / f"{name}.onnx" for name in zoo] + shared
+    files = [common.MODELS / f"{name}.onnx" for name in common.exportable()] + shared
     if arguments.models:
         files = common.select(files, arguments.models, lambda file: file.stem)
     elif arguments.quick:
         files = [file for file in files if file.stem in QUICK_MODELS]
-    export_models([file.stem for file in files if file.parent == common.MODELS])
+    common.export_models([file.stem for file in files if file.parent == common.MODELS])
     return files
 
 
@@ -181,21 +163,13 @@ def run_all(cases: Sequence[Case], limber: Path, arguments: argparse.Namespace) 
     return outcomes
 
 
-def batch_list(text: str) -> list[int]:
-    """Parses "1,3,8"."""
-    batches = [int(part) for part in text.split(",")]
-    if min(batches) < 1:
-        raise argparse.ArgumentTypeError("batch sizes are at least 1")
-    return batches
-
-
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--limber", type=Path, default=common.LIMBER, help="executable (default: the release build)")
+    parser = common.make_parser(__doc__)
+    parser.add_argument("--limber", type=Path, default=common.LIMBER, help="default: the release build")
     parser.add_argument("--models", default="", help="comma-separated names; default: all")
     parser.add_argument("--quick", action="store_true", help="small models, batches 1 and 3")
-    parser.add_argument("--batches", type=batch_list, help="comma-separated (default: 1,3,8)")
-    parser.add_argument("--tolerance", type=float, default=1e-4, help="largest relative error (default: 1e-4)")
+    parser.add_argument("--batches", type=common.number_list, help="comma-separated (default: 1,3,8)")
+    parser.add_argument("--tolerance", type=float, default=1e-4, help="default: 1e-4")
     parser.add_argument("--threads", type=int, default=2, help="for both engines (default: 2)")
     parser.add_argument("--seed", type=int, default=1, help="of the random inputs (default: 1)")
     arguments = parser.parse_args()
