@@ -321,7 +321,11 @@ struct Library::Rep {
   }
 };
 
-Library::Library() : rep_(std::make_unique<Rep>()) {}
+Library::Library() : rep_(std::make_unique<Rep>()) {
+  // oneDNN 2.6 answers next_impl() from its primitive cache, which forgets which implementation was asked
+  // for. The cache is switched off; Rep::made remembers what we create.
+  static_cast<void>(dnnl_set_primitive_cache_capacity(0));
+}
 Library::~Library() = default;
 
 namespace {
@@ -354,17 +358,30 @@ Dims minus_one(Dims dims) {
   return dims;
 }
 
+// An operation descriptor and the primitive descriptor made from it. oneDNN 2.6 reads the former again
+// when it moves on to the next implementation, so it must live as long.
 template <typename Op>
-typename Op::primitive_desc conv_pd(const Convolution& s, const WeightDims& w, const dnnl::engine& engine) {
+struct Described {
+  typename Op::desc desc;
+  typename Op::primitive_desc pd;
+
+  Described(typename Op::desc d, const dnnl::primitive_attr& attr, const dnnl::engine& engine)
+      : desc(std::move(d)), pd(desc, attr, engine, /*allow_empty=*/true) {}
+  Described(const Described&) = delete;
+  Described& operator=(const Described&) = delete;
+};
+
+template <typename Op>
+Described<Op> conv_pd(const Convolution& s, const WeightDims& w, const dnnl::engine& engine) {
   const memory::desc src = activation_desc(s.src, s.src_format), dst = activation_desc(s.dst, s.dst_format);
   const memory::desc weights(w.dims, kF32, Tag::any);
   const memory::desc bias = s.bias ? memory::desc({s.dst[1]}, kF32, Tag::a) : memory::desc();
   constexpr bool kTransposed = std::is_same_v<Op, dnnl::deconvolution_forward>;
   const algorithm direct = kTransposed ? algorithm::deconvolution_direct : algorithm::convolution_direct;
   const algorithm alg = s.winograd ? algorithm::convolution_winograd : direct;
-  const typename Op::desc desc(dnnl::prop_kind::forward_inference, alg, src, weights, bias, dst, s.strides,
-                               minus_one(s.dilations), s.pad_begin, s.pad_end);
-  return typename Op::primitive_desc(desc, attributes(s.post), engine, /*allow_empty=*/true);
+  return Described<Op>({dnnl::prop_kind::forward_inference, alg, src, weights, bias, dst, s.strides,
+                        minus_one(s.dilations), s.pad_begin, s.pad_end},
+                       attributes(s.post), engine);
 }
 
 template <typename Pd>
@@ -376,30 +393,30 @@ std::vector<Argument> conv_args(const Pd& pd, bool bias) {
   return args;
 }
 
-dnnl::matmul::primitive_desc matmul_pd(const MatMul& s, const dnnl::engine& engine) {
+Described<dnnl::matmul> matmul_pd(const MatMul& s, const dnnl::engine& engine) {
   Dims bias_dims(s.y.size(), 1);
   bias_dims.back() = s.y.back();
   const memory::desc b = s.pack_b ? memory::desc(s.b, kF32, Tag::any) : matrix_desc(s.b, s.trans_b);
   const memory::desc bias = s.bias ? memory::desc(bias_dims, kF32, row_major(bias_dims)) : memory::desc();
   const dnnl::matmul::desc desc = s.bias ? dnnl::matmul::desc(matrix_desc(s.a, s.trans_a), b, bias, matrix_desc(s.y, false))
                                          : dnnl::matmul::desc(matrix_desc(s.a, s.trans_a), b, matrix_desc(s.y, false));
-  return dnnl::matmul::primitive_desc(desc, attributes(s.post, s.alpha), engine, /*allow_empty=*/true);
+  return Described<dnnl::matmul>(desc, attributes(s.post, s.alpha), engine);
 }
 
-dnnl::inner_product_forward::primitive_desc inner_pd(const MatMul& s, const dnnl::engine& engine) {
+Described<dnnl::inner_product_forward> inner_pd(const MatMul& s, const dnnl::engine& engine) {
   const memory::desc weights({s.b[1], s.b[0]}, kF32, Tag::any);
   const memory::desc bias = s.bias ? memory::desc({s.b[1]}, kF32, Tag::a) : memory::desc();
-  const dnnl::inner_product_forward::desc desc(dnnl::prop_kind::forward_inference, matrix_desc(s.a, false), weights, bias,
-                                               matrix_desc(s.y, false));
-  return dnnl::inner_product_forward::primitive_desc(desc, attributes(s.post, s.alpha), engine, /*allow_empty=*/true);
+  return Described<dnnl::inner_product_forward>({dnnl::prop_kind::forward_inference, matrix_desc(s.a, false), weights,
+                                                 bias, matrix_desc(s.y, false)},
+                                                attributes(s.post, s.alpha), engine);
 }
 
 template <typename MakePd>
 std::vector<std::string> list_of(MakePd&& make) {
   std::vector<std::string> names;
   const Status status = guarded("list", [&] {
-    auto pd = make();
-    if (pd) names = implementation_names(pd);
+    auto made = make();
+    if (made.pd) names = implementation_names(made.pd);
   });
   return status.ok() ? names : std::vector<std::string>();
 }
@@ -415,7 +432,8 @@ Result<Compiled> Library::create(const Convolution& s, int index) {
   return rep_->remembered(fmt::format("{} #{}", key(s), index), [&](Compiled& out) {
     const WeightDims weights = weight_dims(s);
     const auto make = [&]<typename Op>(Op*) {
-      auto pd = conv_pd<Op>(s, weights, rep_->engine);
+      auto made = conv_pd<Op>(s, weights, rep_->engine);
+      auto& pd = made.pd;
       if (!pd || !advance_to(pd, index)) return false;
       out.weights_layout = rep_->intern(pd.weights_desc(), weights.plain);
       rep_->finish<Op>(out, pd, conv_args(pd, s.bias));
@@ -434,14 +452,16 @@ std::vector<std::string> Library::list(const MatMul& s) {
 Result<Compiled> Library::create(const MatMul& s, int index) {
   return rep_->remembered(fmt::format("{} #{}", key(s), index), [&](Compiled& out) {
     if (s.inner_product) {
-      auto pd = inner_pd(s, rep_->engine);
+      auto made = inner_pd(s, rep_->engine);
+      auto& pd = made.pd;
       if (!pd || !advance_to(pd, index)) return false;
       // The IR's b is [K, N] (or [N, K] when transposed); the primitive's weights are [N, K].
       out.weights_layout = rep_->intern(pd.weights_desc(), matrix_desc({s.b[1], s.b[0]}, !s.trans_b));
       rep_->finish<dnnl::inner_product_forward>(out, pd, conv_args(pd, s.bias));
       return true;
     }
-    auto pd = matmul_pd(s, rep_->engine);
+    auto made = matmul_pd(s, rep_->engine);
+    auto& pd = made.pd;
     if (!pd || !advance_to(pd, index)) return false;
     if (s.pack_b) out.weights_layout = rep_->intern(pd.weights_desc(), matrix_desc(s.b, s.trans_b));
     rep_->finish<dnnl::matmul>(out, pd, conv_args(pd, s.bias));
