@@ -1,0 +1,118 @@
+// The inner loops of the CPU backend's own kernels, compiled once per instruction set. Everything here is
+// single-threaded, allocates nothing and takes unaligned pointers; threading is done by the callers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace limber {
+
+enum class SimdUnary : uint8_t {
+  kAbs, kNeg, kSign, kReciprocal, kFloor, kCeil, kRound, kSqrt, kExp, kLog, kErf, kTanh, kRelu, kSigmoid,
+  kSilu, kHardSwish, kMish, kSoftplus, kSoftsign, kGelu, kGeluTanh, kLeakyRelu, kElu, kCelu, kSelu,
+  kThresholdedRelu, kHardSigmoid, kShrink, kClip, kSquare, kCube,
+  kAffine,  // a * x + b
+  kCount,
+};
+
+// What the operator's attributes become: alpha or lambd or min in `a`, beta or bias or gamma or max in `b`.
+struct UnaryParams {
+  float a = 0, b = 0;
+};
+
+enum class SimdBinary : uint8_t { kAdd, kSub, kMul, kDiv, kMin, kMax, kPRelu, kCount };
+
+// Two nested loops over operands a and b; y is dense. A column stride is 0 (one value per row) or 1.
+struct BinaryLoop {
+  int64_t rows = 0, cols = 0;
+  int64_t a_row = 0, b_row = 0;  // elements from one row to the next
+  int64_t a_col = 0, b_col = 0;
+};
+
+enum class SimdReduce : uint8_t {
+  kSum, kMax, kMin, kProd, kAbsSum, kSquareSum,
+  kExpSum,  // sum of exp(x - shift)
+  kCount,
+};
+
+struct LayerNormArgs {
+  const float* x;
+  float* y;
+  int64_t rows, cols;
+  const float *scale, *bias;  // [cols]; may be null
+  float epsilon;
+  float *mean, *inv_std;  // [rows]; may be null
+};
+
+struct LrnArgs {
+  int64_t channels, stride;  // stride: elements from one channel to the next
+  int64_t size;
+  float alpha, beta, bias;  // alpha already divided by size
+};
+
+// One attention head: q[M,D] k[T,D] v[T,E] -> y[M,E]; `depth` is D, `keys` is T, `width` is E.
+struct AttentionHead {
+  int64_t keys, depth, width;
+  int64_t block_rows;  // the most query rows one call of attention_rows is given
+  float scale;
+};
+
+struct AttentionMask {
+  const float* data = nullptr;  // null: no mask
+  int64_t row = 0, col = 0;     // strides; col is 0 or 1
+};
+
+struct SimdTable {
+  const char* name;
+  int lanes;  // floats of a vector
+
+  // y[i] = op(x[i]); y may be x.
+  void (*unary[static_cast<size_t>(SimdUnary::kCount)])(const float* x, float* y, int64_t n, UnaryParams p);
+  // y may be a or b where that operand is dense.
+  void (*binary[static_cast<size_t>(SimdBinary::kCount)])(const float* a, const float* b, float* y,
+                                                          const BinaryLoop& loop);
+
+  // The reduction of x[0..n), of the operator's neutral element when n is 0.
+  float (*reduce[static_cast<size_t>(SimdReduce::kCount)])(const float* x, int64_t n, float shift);
+  // acc[i] = acc[i] op x[i]; `shift` is read by kExpSum only.
+  void (*accumulate[static_cast<size_t>(SimdReduce::kCount)])(float* acc, const float* x, const float* shift,
+                                                              int64_t n);
+  // Mean and (biased) variance. REQUIRES: n > 0
+  void (*moments)(const float* x, int64_t n, float* mean, float* variance);
+
+  // Over the columns of each of `rows` dense rows.
+  void (*softmax)(const float* x, float* y, int64_t rows, int64_t cols, bool log);
+  // Over n rows that lie `stride` apart, for each of `width` columns.
+  void (*softmax_columns)(const float* x, float* y, int64_t n, int64_t stride, int64_t width, bool log);
+  void (*layer_norm)(const LayerNormArgs& args);
+  // y = x * scale + shift with one scale and shift per column.
+  void (*affine_columns)(const float* x, float* y, int64_t rows, int64_t cols, const float* scale,
+                         const float* shift);
+  // `width` columns of one image, all channels.
+  void (*lrn)(const float* x, float* y, int64_t width, const LrnArgs& args);
+
+  // dst[c * dst_stride + r] = src[r * src_stride + c] for 4-byte elements.
+  void (*transpose32)(const uint32_t* src, int64_t src_stride, uint32_t* dst, int64_t dst_stride, int64_t rows,
+                      int64_t cols);
+  // y[i] = x[index0[i]] + (x[index1[i]] - x[index0[i]]) * weight[i]
+  void (*lerp_gather)(const float* x, const int32_t* index0, const int32_t* index1, const float* weight,
+                      float* y, int64_t n);
+  // y[i] = a[i] + (b[i] - a[i]) * weight
+  void (*lerp_rows)(const float* a, const float* b, float weight, float* y, int64_t n);
+
+  // Floats of scratch memory one worker needs. attention_pack prepares a head in it; attention_rows then
+  // computes any rows of that head.
+  int64_t (*attention_scratch)(const AttentionHead& head);
+  void (*attention_pack)(const AttentionHead& head, const float* k, const float* v, float* scratch);
+  void (*attention_rows)(const AttentionHead& head, const float* q, int64_t rows, const float* v,
+                         const AttentionMask& mask, float* y, float* scratch);
+};
+
+// The tables this machine can run, best first, ended by nullptr.
+const SimdTable* const* simd_tables();
+// The best of them, or the one set by force_simd.
+const SimdTable& simd();
+// For tests: kernels made from now on use `table`; nullptr: the best again.
+void force_simd(const SimdTable* table);
+
+}  // namespace limber
