@@ -1,0 +1,59 @@
+// Graph -> graph transformations for inference. Every pass keeps what the graph computes (up to the
+// rounding of reordered arithmetic), its inputs, and the names, types and order of its outputs.
+//
+// Bytes of parameters are not known here: what depends on them alone (folded weights) is written as
+// ordinary nodes, which a plan evaluates once. Values that depend only on constants, parameters and
+// state are called static below.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "ir/graph.h"
+
+namespace limber {
+
+struct Pass {
+  std::string_view name;
+  Status (*run)(Graph& graph);
+};
+
+// Runs the passes in order. In builds with LIMBER_CHECKS every pass is followed by verify(); a failure
+// is kInternal and holds the text of the graph before and after.
+Status run_passes(Graph& graph, std::span<const Pass> passes);
+
+// The sequence for inference, repeated until nothing changes. Works on bound and on symbolic graphs.
+Status optimize_for_inference(Graph& graph);
+
+// Nodes of small constants become constants.
+Status fold_constants(Graph& graph);
+// Drops nodes that do nothing (Identity, a Cast, Reshape, Transpose, Slice, Pad ... that changes nothing)
+// and arithmetic that does nothing (x*1, x+0); merges chains of Reshape and of Transpose; writes x^2 as
+// x*x and a division by a power of two as a product. Drops optional outputs and nodes nobody reads.
+Status simplify(Graph& graph);
+// Equal operators of equal inputs and attributes are computed once.
+Status merge_common(Graph& graph);
+
+// Gemm -> MatMul with bias.
+Status gemm_to_matmul(Graph& graph);
+// A Transpose of the last two axes in front of a MatMul -> trans_a, trans_b.
+Status fold_transpose_matmul(Graph& graph);
+// y*s + t with static per-channel s, t (BatchNorm, or Mul, Div, Add, Sub) into the weights and bias of
+// the Conv, ConvTranspose, MatMul, BatchNorm or LayerNorm that makes y, when nobody else reads y; and
+// into those of an unpadded Conv that reads it.
+Status fold_batch_norm(Graph& graph);
+
+// Spelled-out activations -> one operator: Silu, HardSigmoid, HardSwish, Gelu (both kinds), Mish, Softplus.
+Status fuse_activation_patterns(Graph& graph);
+// ReduceMean, Sub, square, ReduceMean, Add, Sqrt, Div over the last axes -> LayerNorm.
+Status fuse_layer_norm(Graph& graph);
+// softmax(q k^T * scale + mask) v -> Attention.
+Status fuse_attention(Graph& graph);
+
+// An activation after a Conv or MatMul that nobody else reads -> its `act`.
+Status fuse_activation(Graph& graph);
+// Add(y, other) of equal shapes -> residual input of the Conv or MatMul that makes y. When both
+// operands could take the other, the later one does.
+Status fuse_residual(Graph& graph);
+
+}  // namespace limber
