@@ -115,14 +115,36 @@ def openblas_folder() -> Path:
     )
 
 
+def openblas_core() -> str:
+    """Returns the name of OpenBLAS's kernels for this CPU, "" to leave the choice to OpenBLAS.
+
+    OpenBLAS 0.3.21 takes processors newer than itself for a Prescott (SSE3) and is then six times slower than
+    it could be, so the choice is made here by instruction set.
+    """
+    if "OPENBLAS_CORETYPE" in os.environ:
+        return os.environ["OPENBLAS_CORETYPE"]
+    flags = {word for line in cpu_lines("flags") for word in line.split()}
+    if {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags:
+        return "SkylakeX"
+    return "Haswell" if {"avx2", "fma"} <= flags else ""
+
+
+def cpu_lines(key: str) -> list[str]:
+    """Returns the values of a key of /proc/cpuinfo, one per core."""
+    pairs = (line.partition(":") for line in Path("/proc/cpuinfo").read_text().splitlines())
+    return [value.strip() for name, _, value in pairs if name.strip() == key]
+
+
 def torch_environment(threads: int) -> dict[str, str]:
     """Returns the environment in which Debian's PyTorch finds OpenBLAS and uses `threads` threads."""
     paths = [str(openblas_folder()), os.environ.get("LD_LIBRARY_PATH", "")]
+    core = openblas_core()
     return {
         **os.environ,
         "LD_LIBRARY_PATH": ":".join(path for path in paths if path),
         "OMP_NUM_THREADS": str(threads),
         "OPENBLAS_NUM_THREADS": str(threads),
+        **({"OPENBLAS_CORETYPE": core} if core else {}),
     }
 
 
@@ -267,8 +289,7 @@ def ratios(limber: dict[str, Any], peer: dict[str, Any]) -> dict[str, float]:
 
 def machine(limber: Path | None, cells: Sequence[Cell], load: float) -> dict[str, Any]:
     """Describes where and with which versions the figures were made."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    names = cpu_lines("model name")
     info = {engine: entry for cell in cells for engine, entry in cell["info"].items()}
     torch_info = info.get("torch") or info.get("torchscript") or {}
     version = None
@@ -284,6 +305,7 @@ def machine(limber: Path | None, cells: Sequence[Cell], load: float) -> dict[str
         "onnxruntime_call": info.get("ort", {}).get("call"),
         "torch": torch_info.get("version"),
         "torch_blas": torch_info.get("blas"),
+        "torch_blas_core": openblas_core() or "chosen by OpenBLAS",
         "torch_matmul_gflops": torch_info.get("matmul_gflops"),
         "limber": version,
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
@@ -303,8 +325,8 @@ def print_table(results: dict[str, Any], engines: Sequence[str]) -> None:
     """Prints medians with their 10th and 90th percentile, the ratios and what they were made with."""
     where = results["machine"]
     print(f"{where['cpu']}, {where['cores']} cores, load before {where['load_before']:.2f}; {where['date']}")
-    versions = {"limber": where["limber"], "onnxruntime": where["onnxruntime"], "torch": where["torch"]}
-    print(", ".join(f"{name} {version}" for name, version in versions.items() if version), end="")
+    versions = {"": where["limber"], "onnxruntime": where["onnxruntime"], "torch": where["torch"]}
+    print(", ".join(f"{name} {version}".strip() for name, version in versions.items() if version), end="")
     print(f" ({where['torch_blas']}, {where['torch_matmul_gflops']} GFLOP/s)" if where["torch"] else "")
     print("milliseconds per inference, batch 1: median [10th 90th percentile]")
     columns = " ".join(f"{engine:>23}" for engine in engines)
@@ -334,7 +356,7 @@ def write_results(results: dict[str, Any], file: Path) -> None:
     part = file.with_name(file.name + ".part")
     part.write_text(json.dumps(results, indent=1) + "\n")
     os.replace(part, file)
-    print(f"written: {os.path.relpath(file)}")
+    print(f"written: {file}")
 
 
 def parse_arguments() -> argparse.Namespace:
