@@ -1,0 +1,88 @@
+// Opens and parses a file, and repeats the attempt when inputs turn out to be needed as constants.
+#include <filesystem>
+
+#include "io/importer.h"
+
+namespace limber {
+namespace {
+
+using onnx_io::Importer;
+using onnx_io::ModelFile;
+using onnx_io::TensorReader;
+
+constexpr size_t kProtobufLimit = (size_t{1} << 31) - 1;
+
+Result<std::unique_ptr<onnx::ModelProto>> parse(std::span<const std::byte> bytes) {
+  if (bytes.size() > kProtobufLimit) {
+    return error(Code::kResourceExhausted,
+                 "{} bytes; protobuf holds at most 2 GiB, save the weights as external data", bytes.size());
+  }
+  auto proto = std::make_unique<onnx::ModelProto>();
+  if (!proto->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return corrupt("not an ONNX file: protobuf cannot parse its {} bytes", bytes.size());
+  }
+  if (!proto->has_graph()) return corrupt("not an ONNX model: it has no graph");
+  return proto;
+}
+
+// Moves the initialisers out of the proto, so that their bytes are held once.
+Status load_initializers(ModelFile& file) {
+  for (onnx::TensorProto& proto : *file.proto->mutable_graph()->mutable_initializer()) {
+    if (proto.name().empty()) return corrupt("an initialiser has no name");
+    if (file.initializers.contains(proto.name()) || file.bad_initializers.contains(proto.name())) {
+      return corrupt("initialiser '{}' is defined twice", proto.name());
+    }
+    auto tensor = file.reader->read(proto);
+    if (tensor.ok()) {
+      file.initializers.emplace(proto.name(), *std::move(tensor));
+    } else if (tensor.status().code() == Code::kUnsupported) {
+      file.bad_initializers.emplace(proto.name(), tensor.status().message());
+    } else {
+      return tensor.status().in(fmt::format("initialiser '{}'", proto.name()));
+    }
+    if (proto.has_raw_data()) delete proto.release_raw_data();
+    proto.clear_float_data();
+  }
+  for (const auto& sparse : file.proto->graph().sparse_initializer()) {
+    file.bad_initializers.emplace(sparse.values().name(), "sparse tensors");
+  }
+  return {};
+}
+
+Result<Model> import_attempts(ModelFile& file, const ImportOptions& options) {
+  std::set<std::string> fixed;
+  while (true) {
+    Importer importer(file, options, fixed);
+    auto model = importer.run();
+    if (importer.wanted().empty()) return model;
+    fixed.insert(importer.wanted().begin(), importer.wanted().end());
+  }
+}
+
+Result<Model> import_bytes(std::span<const std::byte> bytes, const std::string& label, const std::string& folder,
+                           const ImportOptions& options) {
+  ModelFile file{.label = label};
+  auto proto = parse(bytes);
+  if (!proto.ok()) return proto.status().in(label);
+  file.proto = *std::move(proto);
+  file.reader = std::make_unique<TensorReader>(folder, options.max_tensor_bytes);
+  if (const Status loaded = load_initializers(file); !loaded.ok()) return loaded.in(label);
+  auto model = import_attempts(file, options);
+  if (!model.ok()) return model.status().in(label);
+  return model;
+}
+
+}  // namespace
+
+Result<Model> import_onnx(const std::string& path, const ImportOptions& options) {
+  LIMBER_ASSIGN(const auto file, os_files().map(path));
+  const auto folder = std::filesystem::path(path).parent_path();
+  return import_bytes(file->bytes(), path, folder.empty() ? "." : folder.string(), options);
+}
+
+Result<Model> import_onnx_bytes(std::span<const std::byte> bytes, const std::string& label,
+                                const ImportOptions& options) {
+  return import_bytes(bytes, label, "", options);
+}
+
+}  // namespace limber

@@ -1,0 +1,69 @@
+// ONNX in and out. Files are untrusted: whatever is wrong with one ends in a Status that names the
+// file and the node, never in a crash or a large allocation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/parameters.h"
+
+namespace limber {
+
+struct Model {
+  Graph graph;
+  std::shared_ptr<Parameters> params;  // holds exactly the parameters that `graph` names
+  int64_t opset = 0;                   // of the default domain
+  int64_t ir_version = 0;
+  std::string producer;                // "pytorch 1.13.1"
+};
+
+struct ImportOptions {
+  // Input name -> dimensions, replacing what the file says; -1 keeps a dimension as the file has it.
+  std::map<std::string, std::vector<int64_t>> shapes;
+  // Value of a named dimension ("batch"), wherever an input has it.
+  std::map<std::string, int64_t> symbols;
+  // Used when an input must be known at compile time (the shape of a Reshape, say). An input that was
+  // used so is not an input of the graph any more.
+  std::map<std::string, Tensor> known_inputs;
+  // No value in the graph may need more than this.
+  size_t max_tensor_bytes = size_t{1} << 34;
+};
+
+// Fails with kUnsupported and one line per node when some nodes cannot be lowered.
+// Parameters in external files stay mapped: the files must not change while the model lives.
+Result<Model> import_onnx(const std::string& path, const ImportOptions& options = {});
+// `label` names the bytes in messages. External data is refused. The bytes may go after the call.
+Result<Model> import_onnx_bytes(std::span<const std::byte> bytes, const std::string& label,
+                                const ImportOptions& options = {});
+
+struct ExportOptions {
+  int64_t opset = 17;          // 17 or 18
+  bool external_data = false;  // weights to `<path>.data`; done unasked above 2 GiB, protobuf's limit
+  std::string producer = "limber";
+};
+
+// Plain ONNX: fused operators are written as their parts. The file is replaced as a whole or not at all.
+Status export_onnx(const Graph& graph, const Parameters& params, const std::string& path,
+                   const ExportOptions& options = {});
+
+// One operator of a file, at the version the file asks for.
+struct OperatorUse {
+  std::string op_type;
+  std::string domain;  // "" is ONNX's own
+  int64_t version = 0;
+  int64_t count = 0;
+  bool forward = false;
+  bool gradient = false;
+  std::string reason;  // why not, when `forward` is false
+};
+// Every operator in the file, subgraphs and functions included, sorted by name. Fails only when the file
+// cannot be read as ONNX.
+Result<std::vector<OperatorUse>> list_operators(const std::string& path);
+
+}  // namespace limber
