@@ -92,6 +92,7 @@ SPECS: tuple[Spec, ...] = (
     Spec("nasty_shapes", 13, image(8, channels=4), fold=False),
     Spec("nasty_resample", 11, image(12, 14)),
     Spec("nasty_norms", 17, image(32)),
+    Spec("nasty_lrn", 13, image(16)),
     Spec("nasty_activations", 16, image(16)),
     Spec(
         "nasty_indexing",

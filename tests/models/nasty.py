@@ -80,7 +80,6 @@ class Norms(nn.Module):
         self.instance_norm = nn.InstanceNorm2d(24, affine=True)
         self.plain_instance_norm = nn.InstanceNorm2d(24)
         self.layer_norm = nn.LayerNorm((24, 16, 16))
-        self.lrn = nn.LocalResponseNorm(5, alpha=0.1, k=2.0)
         self.grouped = nn.Conv2d(24, 36, 3, padding=1, groups=3)
         self.depthwise = nn.Conv2d(24, 48, (5, 3), stride=(1, 2), padding=(2, 1), groups=24)
         self.uneven = nn.Sequential(nn.ZeroPad2d((1, 2, 3, 0)), nn.Conv2d(24, 8, 4, dilation=2))
@@ -91,7 +90,7 @@ class Norms(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         y = self.conv(x)
         normed = self.group_norm(y) + self.instance_norm(y) * self.plain_instance_norm(y)
-        layered = self.layer_norm(F.relu(y)) + self.lrn(y)
+        layered = self.layer_norm(F.relu(y))
         line = self.circular(self.norm1d(self.conv1d(y.flatten(2))))
         pooled = (
             F.adaptive_avg_pool2d(y, (4, 8)), F.adaptive_max_pool2d(y, 4), F.adaptive_avg_pool2d(y, 1),
@@ -102,6 +101,18 @@ class Norms(nn.Module):
         spread = torch.cat((y.std(dim=(2, 3)), y.norm(dim=(2, 3)), y.var(dim=1).flatten(1)), dim=1)
         convolved = (self.grouped(y), self.depthwise(y), self.uneven(y))
         return (normed, layered, *convolved, line, unit, spread, *pooled)
+
+
+class ResponseNorm(nn.Module):
+    """Local response normalisation: exported as a 3-D pooling and an `If` that shapes decide."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 12, 3)
+        self.lrn = nn.LocalResponseNorm(5, alpha=0.1, k=2.0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.lrn(F.relu(self.conv(x)))
 
 
 class Activations(nn.Module):
@@ -167,6 +178,7 @@ BUILDERS: dict[str, Callable[[], nn.Module]] = {
     "nasty_shapes": Shapes,
     "nasty_resample": Resample,
     "nasty_norms": Norms,
+    "nasty_lrn": ResponseNorm,
     "nasty_activations": Activations,
     "nasty_indexing": Indexing,
 }

@@ -29,7 +29,7 @@ numpy = common.require_module("numpy", "python3-numpy")
 
 QUICK_MODELS = (
     "resnet20", "resnet56", "unet_small", "convnext_small", "inception_small", "swin_small",
-    "nasty_shapes", "nasty_resample", "nasty_norms", "nasty_activations", "nasty_indexing",
+    "nasty_shapes", "nasty_resample", "nasty_norms", "nasty_lrn", "nasty_activations", "nasty_indexing",
     "squeezenet1_1", "mobilenet_v3_small", "shufflenet_v2_x1_0",
     "resnet20-cifar10", "resnet20-svhn", "resnet56-cifar10", "vit-tiny",
 )  # fmt: skip
