@@ -1,0 +1,182 @@
+#include "api/engine.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "api/builtin_models.h"
+#include "backend/cpu/cpu_backend.h"
+#include "backend/ref/ref_backend.h"
+#include "base/parallel.h"
+#include "ops/op_def.h"
+
+namespace limber {
+namespace {
+
+constexpr std::string_view kBuiltin = "builtin:";
+
+std::vector<std::string> input_names(const Graph& graph) {
+  std::vector<std::string> names;
+  for (ValueId input : graph.inputs()) names.push_back(graph.value(input).name);
+  return names;
+}
+
+std::map<std::string, int64_t> normalised(const std::map<std::string, int64_t>& symbols) {
+  std::map<std::string, int64_t> result;
+  for (const auto& [name, value] : symbols) result[std::string(Symbol(name).name())] = value;
+  return result;
+}
+
+Status check_shapes(const Graph& graph, const LoadSpec& spec) {
+  const auto names = input_names(graph);
+  for (const auto& [name, dims] : spec.shapes) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) return no_such("input", name, names);
+  }
+  return {};
+}
+
+Status check_symbols(const Graph& graph, const std::map<std::string, int64_t>& values) {
+  const auto known = symbols(graph);
+  for (const auto& [name, value] : values) {
+    if (value < 1) return invalid("dimension '{}' is {}; it must be positive", name, value);
+    const bool found = std::find(known.begin(), known.end(), Symbol(name).name()) != known.end();
+    if (!found) return no_such("open dimension", name, known);
+  }
+  return {};
+}
+
+// Shapes that put `batch` where the file fixes another first dimension.
+std::map<std::string, std::vector<int64_t>> with_batch(const Graph& graph, const LoadSpec& spec) {
+  auto shapes = spec.shapes;
+  for (ValueId input : graph.inputs()) {
+    const Shape& shape = graph.type(input).shape;
+    if (shape.rank() == 0 || !shape[0].is_constant() || shape[0].value() == spec.batch) continue;
+    auto& dims = shapes[graph.value(input).name];
+    if (dims.empty()) dims.assign(static_cast<size_t>(shape.rank()), -1);
+    if (dims[0] < 0) dims[0] = spec.batch;
+  }
+  return shapes;
+}
+
+Result<Model> load_builtin(std::string_view name, const LoadSpec& spec) {
+  LIMBER_ASSIGN(Model model, make_builtin(name));
+  LIMBER_TRY(check_shapes(model.graph, spec));
+  LIMBER_TRY(check_symbols(model.graph, spec.symbols));
+  if (!spec.shapes.empty()) {
+    return invalid("{}{}: its image size is fixed; only the batch can be chosen", kBuiltin, name);
+  }
+  return model;
+}
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+Result<Model> load_model(const std::string& name, const LoadSpec& spec) {
+  if (name.starts_with(kBuiltin)) return load_builtin(std::string_view(name).substr(kBuiltin.size()), spec);
+  ImportOptions options;
+  options.shapes = spec.shapes;
+  if (!spec.symbols.empty()) {
+    // Named dimensions are gone once they have values, so a name that does not exist shows only without.
+    if (const auto open = import_onnx(name, options); open.ok()) {
+      LIMBER_TRY(check_symbols(open->graph, spec.symbols).in(name));
+    }
+    options.symbols = spec.symbols;
+  }
+  LIMBER_ASSIGN(Model model, import_onnx(name, options));
+  LIMBER_TRY(check_shapes(model.graph, spec).in(name));
+  if (spec.batch <= 0) return model;
+  auto shapes = with_batch(model.graph, spec);
+  if (shapes == spec.shapes) return model;
+  options.shapes = std::move(shapes);
+  auto again = import_onnx(name, options);
+  if (!again.ok()) return again.status().in(fmt::format("with batch {}", spec.batch));
+  return again;
+}
+
+Result<std::map<std::string, int64_t>> bind_dimensions(const Graph& graph, const BuildSpec& spec) {
+  std::map<std::string, int64_t> values = normalised(spec.symbols);
+  for (ValueId input : graph.inputs()) {
+    const Shape& shape = graph.type(input).shape;
+    if (shape.rank() == 0 || shape[0].is_constant()) continue;
+    const std::string symbol(shape[0].symbol().name());
+    if (!values.contains(symbol)) values[symbol] = std::max<int64_t>(1, spec.batch);
+  }
+  for (ValueId input : graph.inputs()) {
+    for (const Dim& dim : graph.type(input).shape) {
+      if (dim.is_constant() || values.contains(std::string(dim.symbol().name()))) continue;
+      return invalid("input '{}' {}: dimension '{}' has no value; give one (--dim {}=NUMBER)",
+                     graph.value(input).name, graph.type(input).to_string(), dim.symbol().name(),
+                     dim.symbol().name());
+    }
+  }
+  const std::vector<std::string> open = symbols(graph);
+  std::erase_if(values, [&](const auto& entry) {
+    return std::find(open.begin(), open.end(), entry.first) == open.end();
+  });
+  return values;
+}
+
+Result<std::shared_ptr<const Plan>> build_plan(const Model& model, const BuildSpec& spec) {
+  CompileOptions options;
+  options.threads = spec.threads > 0 ? spec.threads : available_cores();
+  options.optimize = spec.optimize;
+  options.max_bytes = spec.max_bytes;
+  LIMBER_ASSIGN(options.symbols, bind_dimensions(model.graph, spec));
+  std::vector<std::shared_ptr<Backend>> backends;
+  if (!spec.reference) {
+    backends.push_back(
+        make_cpu_backend({.threads = options.threads, .tune = spec.tune, .cache_file = spec.tune_cache}));
+  }
+  backends.push_back(make_ref_backend());
+  return compile(model.graph, model.params, std::move(backends), options);
+}
+
+std::string default_tune_cache() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && cache[0] == '/') return std::string(cache) + "/limber/tune.json";
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && home[0] == '/') return std::string(home) + "/.cache/limber/tune.json";
+  return {};
+}
+
+int64_t parameter_elements(const Model& model) {
+  int64_t total = 0;
+  for (const Value& value : model.graph.values()) {
+    if (value.role == Role::kParameter || value.role == Role::kState) total += value.type.shape.elements();
+  }
+  return total;
+}
+
+std::string closest(std::string_view wrong, const std::vector<std::string>& candidates) {
+  std::string best;
+  size_t best_distance = std::max<size_t>(1, wrong.size() / 3) + 1;
+  for (const std::string& candidate : candidates) {
+    const size_t distance = edit_distance(wrong, candidate);
+    if (distance < best_distance) best_distance = distance, best = candidate;
+  }
+  return best;
+}
+
+Status no_such(std::string_view what, std::string_view wrong, const std::vector<std::string>& names) {
+  const std::string near = closest(wrong, names);
+  return error(Code::kNotFound, "no {} named '{}'{}; there is {}", what, wrong,
+               near.empty() ? "" : fmt::format("; did you mean '{}'?", near),
+               names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
+}
+
+}  // namespace limber

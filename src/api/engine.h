@@ -1,0 +1,50 @@
+// From a model's name to a plan: what the public API and the commands share.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/onnx.h"
+#include "runtime/compile.h"
+#include "runtime/session.h"
+
+namespace limber {
+
+struct LoadSpec {
+  std::map<std::string, std::vector<int64_t>> shapes;  // input -> dimensions; -1 keeps the file's
+  std::map<std::string, int64_t> symbols;              // named dimension -> value
+  int64_t batch = 0;  // also replaces a first dimension that the file fixes; 0: leave it
+};
+
+// A file, or "builtin:NAME".
+Result<Model> load_model(const std::string& name, const LoadSpec& spec = {});
+
+struct BuildSpec {
+  int threads = 0;    // 0: every core this process may use
+  int64_t batch = 0;  // value of open first dimensions; 0: 1
+  std::map<std::string, int64_t> symbols;
+  bool tune = false;
+  std::string tune_cache;
+  bool optimize = true;
+  bool reference = false;  // only the slow, obvious kernels
+  size_t max_bytes = size_t{16} << 30;
+};
+
+// A value for every open dimension of the inputs, or which one has none.
+Result<std::map<std::string, int64_t>> bind_dimensions(const Graph& graph, const BuildSpec& spec);
+
+Result<std::shared_ptr<const Plan>> build_plan(const Model& model, const BuildSpec& spec);
+
+// $XDG_CACHE_HOME/limber/tune.json or ~/.cache/limber/tune.json; empty when neither is set.
+std::string default_tune_cache();
+
+int64_t parameter_elements(const Model& model);
+
+// The candidate closest to `wrong`, or nothing when none is close: for "did you mean".
+std::string closest(std::string_view wrong, const std::vector<std::string>& candidates);
+// "no input named 'imge'; did you mean 'image'? Inputs: image, mask"
+Status no_such(std::string_view what, std::string_view wrong, const std::vector<std::string>& names);
+
+}  // namespace limber

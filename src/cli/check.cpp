@@ -1,0 +1,94 @@
+// limber check: can this model run here, and if not, why.
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/table.h"
+
+namespace limber {
+namespace {
+
+constexpr std::string_view kBuiltin = "builtin:";
+
+// A built-in model has no file, so its operators are those of its graph.
+Result<std::vector<OperatorUse>> builtin_operators(const std::string& name) {
+  LIMBER_ASSIGN(const Model model, load_model(name));
+  std::map<std::string, OperatorUse> uses;
+  for (const Node& node : model.graph.nodes()) {
+    OperatorUse& use = uses[std::string(op_name(node.op))];
+    use.op_type = op_name(node.op);
+    use.version = model.opset;
+    use.forward = true;
+    ++use.count;
+  }
+  std::vector<OperatorUse> list;
+  for (auto& [key, use] : uses) list.push_back(std::move(use));
+  return list;
+}
+
+std::string full_name(const OperatorUse& use) {
+  return use.domain.empty() ? use.op_type : use.domain + "." + use.op_type;
+}
+
+void print_json(const CommonOptions& options, const std::vector<OperatorUse>& uses, const Status& loaded) {
+  nlohmann::json out{
+      {"model", options.model}, {"supported", loaded.ok()}, {"operators", nlohmann::json::array()}};
+  for (const OperatorUse& use : uses) {
+    nlohmann::json row{{"op", use.op_type},  {"domain", use.domain},   {"version", use.version},
+                       {"count", use.count}, {"forward", use.forward}, {"gradient", use.gradient}};
+    if (!use.reason.empty()) row["reason"] = use.reason;
+    out["operators"].push_back(std::move(row));
+  }
+  if (!loaded.ok()) out["error"] = loaded.message();
+  fmt::print("{}\n", out.dump(2));
+}
+
+void print_text(const CommonOptions& options, const std::vector<OperatorUse>& uses, const Status& loaded) {
+  Table table({{"operator"}, {"version", true}, {"count", true}, {"forward"}, {"gradient"}, {"why not"}});
+  int64_t missing = 0;
+  for (const OperatorUse& use : uses) {
+    table.add({full_name(use), std::to_string(use.version), std::to_string(use.count),
+               use.forward ? "yes" : "NO", use.gradient ? "yes" : "no", use.reason});
+    missing += use.forward ? 0 : 1;
+  }
+  fmt::print("{}\n", table.text());
+  if (loaded.ok()) {
+    fmt::print("{}: runs; {} kinds of operators, all supported\n", options.model, uses.size());
+  } else if (missing > 0) {
+    fmt::print("{}: does not run; {} of {} kinds of operators are not supported\n", options.model, missing,
+               uses.size());
+  } else {
+    fmt::print("{}: does not run; {}\n", options.model, loaded.message());
+  }
+}
+
+Result<int> check(const CommonOptions& options) {
+  const bool builtin = options.model.starts_with(kBuiltin);
+  LIMBER_ASSIGN(const auto uses, builtin ? builtin_operators(options.model) : list_operators(options.model));
+  // An operator can be known and still be used in a way that is not: only loading and compiling tells.
+  Status loaded;
+  if (const auto model = load(options); !model.ok()) {
+    loaded = model.status();
+  } else if (const auto plan = build(*model, options, false); !plan.ok()) {
+    loaded = plan.status();
+  }
+  options.json ? print_json(options, uses, loaded) : print_text(options, uses, loaded);
+  if (loaded.ok()) return kExitDone;
+  if (loaded.code() != Code::kUnsupported) return loaded;
+  fmt::print(stderr, "limber: error: {}\n", loaded.message());
+  return kExitUnsupported;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("check", "Which operators a model needs and whether they are supported");
+  auto options = std::make_shared<CommonOptions>();
+  add_model_options(*command, *options);
+  add_build_options(*command, *options);
+  command->callback([options, &action] { action = [options] { return check(*options); }; });
+}
+
+}  // namespace limber

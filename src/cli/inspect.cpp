@@ -1,0 +1,180 @@
+// limber inspect: what is in a model and what it costs.
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/table.h"
+#include "ops/op_def.h"
+
+namespace limber {
+namespace {
+
+struct InspectOptions : CommonOptions {
+  bool graph = false;
+  bool plan = false;
+};
+
+struct OperatorCost {
+  int64_t count = 0;
+  double flops = 0;
+};
+
+// What is known only when every dimension has a value.
+struct Cost {
+  Status why_not;  // ok when the rest is known
+  std::string shapes;
+  double flops = 0;
+  std::map<std::string, OperatorCost> operators;
+  size_t arena_bytes = 0, io_bytes = 0;
+  size_t steps = 0, reorders = 0;
+};
+
+std::map<std::string, OperatorCost> count_operators(const Graph& graph) {
+  std::map<std::string, OperatorCost> operators;
+  for (const Node& node : graph.nodes()) ++operators[std::string(op_name(node.op))].count;
+  return operators;
+}
+
+Status measure(const Model& model, const InspectOptions& options, Cost& cost) {
+  LIMBER_ASSIGN(const auto plan, build(model, options, false));
+  BuildSpec spec;
+  spec.batch = options.batch;
+  spec.symbols = options.dims;
+  LIMBER_ASSIGN(const auto dims, bind_dimensions(model.graph, spec));
+  LIMBER_ASSIGN(const Graph bound, bind(model.graph, dims));
+  for (uint32_t n = 0; n < bound.num_nodes(); ++n) {
+    const double flops = node_flops(bound, NodeId{n});
+    cost.operators[std::string(op_name(bound.node(NodeId{n}).op))].flops += flops;
+    cost.flops += flops;
+  }
+  for (ValueId input : bound.inputs()) {
+    cost.io_bytes += bound.type(input).bytes();
+    cost.shapes += (cost.shapes.empty() ? "" : ", ") + bound.type(input).to_string();
+  }
+  for (const Output& output : bound.outputs()) cost.io_bytes += bound.type(output.value).bytes();
+  cost.arena_bytes = plan->arena_bytes;
+  cost.steps = plan->steps.size();
+  cost.reorders = plan->num_reorders();
+  return {};
+}
+
+nlohmann::json tensor_json(const std::string& name, const TensorType& type) {
+  nlohmann::json dims = nlohmann::json::array();
+  for (const Dim& dim : type.shape) {
+    if (dim.is_constant()) {
+      dims.push_back(dim.value());
+    } else {
+      dims.push_back(dim.to_string());
+    }
+  }
+  return {{"name", name}, {"dtype", dtype_name(type.dtype)}, {"shape", dims}};
+}
+
+void print_json(const Model& model, const InspectOptions& options, const Cost& cost) {
+  const Graph& graph = model.graph;
+  nlohmann::json out{{"model", options.model},
+                     {"name", graph.name},
+                     {"opset", model.opset},
+                     {"ir_version", model.ir_version},
+                     {"producer", model.producer},
+                     {"nodes", graph.num_nodes()},
+                     {"parameters", parameter_elements(model)},
+                     {"parameter_bytes", model.params->bytes()}};
+  for (ValueId input : graph.inputs())
+    out["inputs"].push_back(tensor_json(graph.value(input).name, graph.type(input)));
+  for (const Output& output : graph.outputs()) {
+    out["outputs"].push_back(tensor_json(output.name, graph.type(output.value)));
+  }
+  for (const auto& [name, use] : cost.operators) {
+    out["operators"].push_back({{"op", name}, {"count", use.count}, {"flops", use.flops}});
+  }
+  if (cost.why_not.ok()) {
+    out["flops"] = cost.flops;
+    out["arena_bytes"] = cost.arena_bytes;
+    out["input_output_bytes"] = cost.io_bytes;
+    out["plan"] = {{"steps", cost.steps}, {"reorders", cost.reorders}};
+  } else {
+    out["unknown"] = cost.why_not.message();
+  }
+  fmt::print("{}\n", out.dump(2));
+}
+
+void print_cost(const Cost& cost) {
+  if (!cost.why_not.ok()) {
+    fmt::print("cost         unknown: {}\n", cost.why_not.message());
+    return;
+  }
+  fmt::print("cost         {}FLOP for {}\n", show_count(cost.flops), cost.shapes);
+  fmt::print("memory       {} for activations, {} for inputs and outputs\n",
+             show_bytes(static_cast<double>(cost.arena_bytes)),
+             show_bytes(static_cast<double>(cost.io_bytes)));
+  fmt::print("plan         {} steps, {} of them reorders\n", cost.steps, cost.reorders);
+}
+
+void print_operators(const Cost& cost) {
+  std::vector<std::pair<std::string, OperatorCost>> rows(cost.operators.begin(), cost.operators.end());
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    return std::tie(b.second.flops, b.second.count) < std::tie(a.second.flops, a.second.count);
+  });
+  Table table({{"operator"}, {"count", true}, {"FLOP", true}, {"share", true}});
+  for (const auto& [name, use] : rows) {
+    const bool known = cost.why_not.ok();
+    table.add({name, std::to_string(use.count), known ? show_count(use.flops) : "?",
+               known && cost.flops > 0 ? show_percent(use.flops / cost.flops) : "?"});
+  }
+  fmt::print("\n{}", table.text());
+}
+
+void print_text(const Model& model, const InspectOptions& options, const Cost& cost) {
+  const Graph& graph = model.graph;
+  fmt::print("model        {}\n", options.model);
+  fmt::print("made by      {}, opset {}\n", model.producer.empty() ? "unknown" : model.producer, model.opset);
+  for (ValueId input : graph.inputs()) {
+    fmt::print("input        {}: {}\n", graph.value(input).name, graph.type(input).to_string());
+  }
+  for (const Output& output : graph.outputs()) {
+    fmt::print("output       {}: {}{}\n", output.name, graph.type(output.value).to_string(),
+               output.rows == kNoValue ? "" : " (rows depend on the data)");
+  }
+  fmt::print("parameters   {} ({})\n", show_count(static_cast<double>(parameter_elements(model))),
+             show_bytes(static_cast<double>(model.params->bytes())));
+  fmt::print("nodes        {}\n", graph.num_nodes());
+  print_cost(cost);
+  print_operators(cost);
+}
+
+Result<int> inspect(const InspectOptions& options) {
+  LIMBER_ASSIGN(const Model model, load(options));
+  if (options.graph) {
+    fmt::print("{}", print(model.graph));
+    return kExitDone;
+  }
+  if (options.plan) {
+    LIMBER_ASSIGN(const auto plan, build(model, options, false));
+    fmt::print("{}", plan->text());
+    return kExitDone;
+  }
+  Cost cost;
+  cost.operators = count_operators(model.graph);
+  cost.why_not = measure(model, options, cost);
+  if (!cost.why_not.ok() && cost.why_not.code() == Code::kUnsupported) return cost.why_not;
+  options.json ? print_json(model, options, cost) : print_text(model, options, cost);
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("inspect", "What is in a model: inputs, outputs, size, cost, operators");
+  auto options = std::make_shared<InspectOptions>();
+  add_model_options(*command, *options);
+  add_build_options(*command, *options);
+  command->add_flag("--graph", options->graph, "Print the graph as text");
+  command->add_flag("--plan", options->plan, "Print the compiled plan: every step, layout and reorder");
+  command->callback([options, &action] { action = [options] { return inspect(*options); }; });
+}
+
+}  // namespace limber

@@ -1,0 +1,199 @@
+// limber profile: where the time goes, and how far that is from what the machine can do.
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/table.h"
+#include "device/cpu.h"
+#include "device/roofline.h"
+
+namespace limber {
+namespace {
+
+struct ProfileOptions : CommonOptions {
+  int runs = 20;
+  int rows = 30;
+  bool per_op = false;
+  bool in_order = false;
+  bool wide = false;
+};
+
+// One line: a step, or all steps of one operator.
+struct Row {
+  std::string op, name, impl, layouts;
+  int64_t count = 1;
+  double seconds = 0, flops = 0, bytes = 0;
+};
+
+std::string layout_text(const Plan& plan, const Step& step) {
+  const Backend& backend = *plan.backends[0];
+  auto name = [&](const std::vector<int>& slots) -> std::string {
+    if (slots.empty() || slots[0] < 0) return "-";
+    return backend.layout_name(plan.slots[static_cast<size_t>(slots[0])].layout);
+  };
+  const std::string in = name(step.inputs), out = name(step.outputs);
+  return in == out ? in : in + ">" + out;
+}
+
+std::vector<Row> rows_of(const Plan& plan, const Profile& profile) {
+  std::vector<Row> rows;
+  for (const StepTime& time : profile.steps) {
+    const Step& step = *time.step;
+    rows.push_back(
+        {step.op, step.name, step.impl, layout_text(plan, step), 1, time.median_s, step.flops, step.bytes});
+  }
+  return rows;
+}
+
+std::vector<Row> merged_by_op(const std::vector<Row>& rows) {
+  std::map<std::string, Row> merged;
+  for (const Row& row : rows) {
+    auto [entry, fresh] = merged.try_emplace(row.op, row);
+    if (fresh) continue;
+    Row& sum = entry->second;
+    sum.count += 1;
+    sum.seconds += row.seconds;
+    sum.flops += row.flops;
+    sum.bytes += row.bytes;
+  }
+  std::vector<Row> result;
+  for (auto& [op, row] : merged) result.push_back(std::move(row));
+  return result;
+}
+
+double sum_seconds(const std::vector<Row>& rows) {
+  double total = 0;
+  for (const Row& row : rows) total += row.seconds;
+  return total;
+}
+
+// How close to the ceiling: 1 is as fast as the machine allows.
+double of_roofline(const Row& row, const Roofline& roofline) {
+  return row.seconds > 0 ? roofline.seconds(row.flops, row.bytes) / row.seconds : 0;
+}
+
+void print_table(const std::vector<Row>& rows, const ProfileOptions& options, const Roofline& roofline) {
+  const double total = sum_seconds(rows);
+  std::vector<Column> columns{{"operator"},
+                              {options.per_op ? "steps" : "step", options.per_op, options.wide ? 0U : 22U}};
+  for (const char* title : {"time", "share", "GFLOP/s", "data", "GB/s", "roof"})
+    columns.push_back({title, true});
+  if (!options.per_op) {
+    columns.push_back({"implementation", false, options.wide ? 0U : 20U});
+    if (options.wide) columns.push_back({"layout"});
+  }
+  Table table(columns);
+  const size_t shown = std::min(rows.size(), static_cast<size_t>(options.rows));
+  for (size_t i = 0; i < shown; ++i) {
+    const Row& row = rows[i];
+    std::vector<std::string> cells{row.op,
+                                   options.per_op ? std::to_string(row.count) : row.name,
+                                   show_seconds(row.seconds),
+                                   show_percent(total > 0 ? row.seconds / total : 0),
+                                   row.flops > 0 ? show_rate(row.flops / row.seconds) : "-",
+                                   show_bytes(row.bytes),
+                                   show_rate(row.bytes / row.seconds),
+                                   fmt::format("{:.0f} %", 100 * of_roofline(row, roofline))};
+    if (!options.per_op) cells.push_back(row.impl);
+    if (!options.per_op && options.wide) cells.push_back(row.layouts);
+    table.add(std::move(cells));
+  }
+  fmt::print("{}", table.text());
+  if (shown < rows.size()) {
+    const double rest = total - sum_seconds({rows.begin(), rows.begin() + static_cast<int64_t>(shown)});
+    fmt::print("and {} more, {} together (--rows 0 shows all)\n", rows.size() - shown,
+               show_percent(rest / total));
+  }
+}
+
+void print_summary(const Plan& plan, const Profile& profile, const std::vector<Row>& rows,
+                   const Roofline& roofline) {
+  double flops = 0;
+  for (const Row& row : rows) flops += row.flops;
+  const double steps = sum_seconds(rows);
+  fmt::print("\none run      {} ({} GFLOP/s); the steps sum up to {}\n", show_seconds(profile.total_s),
+             show_rate(flops / profile.total_s), show_seconds(steps));
+  fmt::print("plan         {} steps, {} reorders, {} arena, {} threads\n", plan.steps.size(),
+             plan.num_reorders(), show_bytes(static_cast<double>(plan.arena_bytes)), plan.threads);
+  fmt::print("roofline     {} GFLOP/s f32, {} GB/s copy, {} GB/s triad, measured with {} threads on\n",
+             show_rate(roofline.flops), show_rate(roofline.copy_bytes), show_rate(roofline.triad_bytes),
+             roofline.threads);
+  fmt::print("             {}; more than 100 % means the data came from a cache\n", cpu_info().name);
+}
+
+void print_json(const Plan& plan, const Profile& profile, const std::vector<Row>& rows,
+                const Roofline& roofline, const ProfileOptions& options) {
+  const double total = sum_seconds(rows);
+  nlohmann::json out{{"model", options.model},
+                     {"threads", plan.threads},
+                     {"run_s", profile.total_s},
+                     {"steps_s", total},
+                     {"arena_bytes", plan.arena_bytes},
+                     {"reorders", plan.num_reorders()},
+                     {"roofline",
+                      {{"flops_per_s", roofline.flops},
+                       {"copy_bytes_per_s", roofline.copy_bytes},
+                       {"triad_bytes_per_s", roofline.triad_bytes}}},
+                     {"rows", nlohmann::json::array()}};
+  for (const Row& row : rows) {
+    nlohmann::json item{{"op", row.op},
+                        {"count", row.count},
+                        {"time_s", row.seconds},
+                        {"share", total > 0 ? row.seconds / total : 0},
+                        {"flops", row.flops},
+                        {"bytes", row.bytes},
+                        {"of_roofline", of_roofline(row, roofline)}};
+    if (!options.per_op) {
+      item["name"] = row.name;
+      item["implementation"] = row.impl;
+      item["layout"] = row.layouts;
+    }
+    out["rows"].push_back(std::move(item));
+  }
+  fmt::print("{}\n", out.dump(2));
+}
+
+Result<int> profile(ProfileOptions& options) {
+  LIMBER_ASSIGN(const Model model, load(options));
+  LIMBER_ASSIGN(const auto plan, build(model, options, true));
+  LIMBER_ASSIGN(const auto session, Session::create(plan));
+  fill_random(*session, options.seed);
+  LIMBER_TRY(session->run());
+  LIMBER_ASSIGN(const Profile times, session->profile(options.runs));
+  const Roofline roofline = measure_roofline(plan->threads);
+
+  std::vector<Row> rows = rows_of(*plan, times);
+  if (options.per_op) rows = merged_by_op(rows);
+  if (!options.in_order) {
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const Row& a, const Row& b) { return a.seconds > b.seconds; });
+  }
+  if (options.rows == 0) options.rows = static_cast<int>(rows.size());
+  if (options.json) {
+    print_json(*plan, times, rows, roofline, options);
+  } else {
+    print_table(rows, options, roofline);
+    print_summary(*plan, times, rows, roofline);
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_profile(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("profile", "Time per operator, against this machine's measured roofline");
+  auto options = std::make_shared<ProfileOptions>();
+  add_model_options(*command, *options);
+  add_build_options(*command, *options);
+  command->add_option("--runs", options->runs, "Runs to take the median of")->check(CLI::Range(1, 1000000));
+  command->add_option("--rows", options->rows, "Rows to print; 0: all")->check(CLI::Range(0, 1000000));
+  command->add_flag("--per-op", options->per_op, "One row per kind of operator");
+  command->add_flag("--in-order", options->in_order, "In the order of execution instead of by time");
+  command->add_flag("--wide", options->wide, "Nothing shortened, and the memory layouts");
+  command->callback([options, &action] { action = [options] { return profile(*options); }; });
+}
+
+}  // namespace limber
