@@ -1,0 +1,133 @@
+#include "tests/backend/cpu/simd_test_util.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "backend/ref/ref_backend.h"
+#include "base/parallel.h"
+#include "ops/op_def.h"
+
+namespace limber {
+namespace {
+
+struct Built {
+  Graph graph;
+  NodeId node;
+};
+
+Built build(const NodeCase& test) {
+  Built built;
+  std::vector<ValueId> inputs;
+  for (size_t i = 0; i < test.inputs.size(); ++i) {
+    const bool constant = std::find(test.constants.begin(), test.constants.end(), static_cast<int>(i)) !=
+                          test.constants.end();
+    if (!test.inputs[i].valid()) {
+      inputs.push_back(kNoValue);
+    } else if (constant) {
+      inputs.push_back(built.graph.add_constant("c", test.inputs[i]));
+    } else {
+      inputs.push_back(built.graph.add_input("x", test.inputs[i].type()));
+    }
+  }
+  auto node = emit_node(built.graph, test.op, inputs, test.attrs, test.outputs, "node");
+  EXPECT_TRUE(node.ok()) << node.status().message();
+  if (node.ok()) built.node = *node;
+  return built;
+}
+
+std::vector<Tensor> run_kernel(const Built& built, const Kernel& kernel, const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> outputs;
+  KernelIo io;
+  for (const Tensor& input : inputs) io.inputs.push_back(input.valid() ? input.raw() : nullptr);
+  for (ValueId v : built.graph.node(built.node).outputs) {
+    outputs.push_back(*Tensor::zeros(built.graph.type(v)));
+    io.outputs.push_back(outputs.back().raw());
+  }
+  const auto scratch = *Buffer::allocate(std::max<size_t>(64, kernel.scratch_bytes()));
+  io.scratch = scratch->data();
+  auto bound = kernel.bind(std::move(io));
+  EXPECT_TRUE(bound.ok());
+  (*bound)->run();
+  (*bound)->run();  // a kernel must not depend on what it left behind
+  return outputs;
+}
+
+bool close(double got, double want, const NodeCase& test) {
+  if (std::isnan(want) || std::isnan(got)) return std::isnan(want) && std::isnan(got);
+  if (std::isinf(want) || std::isinf(got)) return got == want;
+  return std::fabs(got - want) <= test.absolute + test.relative * std::fabs(want);
+}
+
+void expect_close(const std::vector<Tensor>& got, const std::vector<Tensor>& want, const NodeCase& test,
+                  const std::string& where) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t o = 0; o < got.size(); ++o) {
+    ASSERT_EQ(got[o].type(), want[o].type());
+    for (int64_t i = 0; i < got[o].elements(); ++i) {
+      const bool floating = is_float(got[o].dtype());
+      const bool same = floating ? close(element_as_double(got[o], i), element_as_double(want[o], i), test)
+                                 : element_as_int(got[o], i) == element_as_int(want[o], i);
+      ASSERT_TRUE(same) << op_name(test.op) << " " << where << ", output " << o << " " << got[o].type().to_string()
+                        << ", element " << i << ": got " << element_as_double(got[o], i) << ", want "
+                        << element_as_double(want[o], i);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Tensor> run_own(const NodeCase& test, const SimdTable& table, int threads) {
+  const Built built = build(test);
+  const ForcedSimd forced(&table);
+  const ThreadScope scope(threads);
+  auto kernel = own_kernel(built.graph, built.graph.node(built.node));
+  EXPECT_TRUE(kernel.ok()) << kernel.status().message();
+  if (!kernel.ok()) return {};
+  return run_kernel(built, **kernel, test.inputs);
+}
+
+void expect_same_as_reference(const NodeCase& test) {
+  const Built built = build(test);
+  ASSERT_NE(built.node, kNoNode);
+  ASSERT_TRUE(own_supports(built.graph, built.graph.node(built.node))) << op_name(test.op);
+  const auto ref = make_ref_backend();
+  auto kernel = ref->compile(built.graph, built.node, {});
+  ASSERT_TRUE(kernel.ok()) << kernel.status().message();
+  const std::vector<Tensor> want = run_kernel(built, **kernel, test.inputs);
+  for (const SimdTable* const* table = simd_tables(); *table != nullptr; ++table) {
+    for (int threads : {1, 2}) {
+      const std::string where = std::string((*table)->name) + ", " + std::to_string(threads) + " threads";
+      expect_close(run_own(test, **table, threads), want, test, where);
+    }
+  }
+}
+
+void expect_unsupported(const NodeCase& test) {
+  const Built built = build(test);
+  ASSERT_NE(built.node, kNoNode);
+  EXPECT_FALSE(own_supports(built.graph, built.graph.node(built.node))) << op_name(test.op);
+  const auto kernel = own_kernel(built.graph, built.graph.node(built.node));
+  ASSERT_FALSE(kernel.ok());
+  EXPECT_EQ(kernel.status().code(), Code::kUnsupported);
+}
+
+Tensor random_tensor(const Shape& shape, uint64_t seed, double low, double high) {
+  Random random(seed);
+  Tensor tensor = *Tensor::allocate({DType::kF32, shape});
+  for (float& x : tensor.data<float>()) x = static_cast<float>(random.uniform(low, high));
+  return tensor;
+}
+
+Tensor random_ints(const Shape& shape, uint64_t seed, int64_t low, int64_t high) {
+  Random random(seed);
+  Tensor tensor = *Tensor::allocate({DType::kI64, shape});
+  for (int64_t& x : tensor.data<int64_t>()) {
+    x = low + static_cast<int64_t>(random.below(static_cast<uint64_t>(high - low + 1)));
+  }
+  return tensor;
+}
+
+}  // namespace limber
