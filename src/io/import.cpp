@@ -4,15 +4,9 @@
 #include "io/importer.h"
 
 namespace limber {
-namespace {
 
-using onnx_io::Importer;
-using onnx_io::ModelFile;
-using onnx_io::TensorReader;
-
-constexpr size_t kProtobufLimit = (size_t{1} << 31) - 1;
-
-Result<std::unique_ptr<onnx::ModelProto>> parse(std::span<const std::byte> bytes) {
+Result<std::unique_ptr<onnx::ModelProto>> onnx_io::parse_model(std::span<const std::byte> bytes) {
+  constexpr size_t kProtobufLimit = (size_t{1} << 31) - 1;
   if (bytes.size() > kProtobufLimit) {
     return error(Code::kResourceExhausted,
                  "{} bytes; protobuf holds at most 2 GiB, save the weights as external data", bytes.size());
@@ -24,6 +18,12 @@ Result<std::unique_ptr<onnx::ModelProto>> parse(std::span<const std::byte> bytes
   if (!proto->has_graph()) return corrupt("not an ONNX model: it has no graph");
   return proto;
 }
+
+namespace {
+
+using onnx_io::Importer;
+using onnx_io::ModelFile;
+using onnx_io::TensorReader;
 
 // Moves the initialisers out of the proto, so that their bytes are held once.
 Status load_initializers(ModelFile& file) {
@@ -62,7 +62,7 @@ Result<Model> import_attempts(ModelFile& file, const ImportOptions& options) {
 Result<Model> import_bytes(std::span<const std::byte> bytes, const std::string& label, const std::string& folder,
                            const ImportOptions& options) {
   ModelFile file{.label = label};
-  auto proto = parse(bytes);
+  auto proto = onnx_io::parse_model(bytes);
   if (!proto.ok()) return proto.status().in(label);
   file.proto = *std::move(proto);
   file.reader = std::make_unique<TensorReader>(folder, options.max_tensor_bytes);

@@ -48,6 +48,8 @@ class TensorReader {
   std::map<std::string, std::shared_ptr<const MappedFile>> files_;
 };
 
+Result<std::unique_ptr<onnx::ModelProto>> parse_model(std::span<const std::byte> bytes);
+
 // A parsed file; survives the attempts of one import.
 struct ModelFile {
   std::string label;

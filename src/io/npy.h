@@ -1,0 +1,20 @@
+// NumPy's .npy files: versions 1 to 3, little endian. Untrusted: see io/onnx.h.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "tensor/tensor.h"
+
+namespace limber {
+
+// Fortran order is converted. Fails with kUnsupported for strings, complex numbers, big endian ...
+Result<Tensor> read_npy(const std::string& path);
+Result<Tensor> parse_npy(std::span<const std::byte> bytes);
+
+// bf16 has no name in .npy: kUnsupported.
+Result<std::string> format_npy(const Tensor& tensor);
+Status write_npy(const std::string& path, const Tensor& tensor);
+
+}  // namespace limber

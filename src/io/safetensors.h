@@ -1,0 +1,28 @@
+// The safetensors format: a JSON header, then the bytes of all tensors. Untrusted: see io/onnx.h.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "tensor/tensor.h"
+
+namespace limber {
+
+struct TensorFile {
+  std::map<std::string, Tensor> tensors;
+  std::map<std::string, std::string> metadata;
+};
+
+// Tensors stay in the mapped file where their elements are aligned; the file must not change meanwhile.
+Result<TensorFile> read_safetensors(const std::string& path);
+// `owner` keeps `bytes` alive as long as any tensor uses them; nullptr: everything is copied.
+Result<TensorFile> parse_safetensors(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
+
+// Sorted by name; data is aligned to 64 bytes. Replaced as a whole or not at all.
+Status write_safetensors(const std::string& path, const TensorFile& file);
+Result<std::string> format_safetensors(const TensorFile& file);
+
+}  // namespace limber
