@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "limber/error.h"
+#include "limber/export.h"
 #include "limber/session.h"
 #include "limber/tensor.h"
 
@@ -36,7 +37,7 @@ struct CompileOptions {
 };
 
 // A model as loaded from a file. Move-only; const calls may be made from any thread.
-class Model {
+class LIMBER_API Model {
  public:
   // An ONNX file, or "builtin:NAME" for one of the models made by code (see builtin_models).
   // kUnsupported lists every node that cannot run, before anything runs.
@@ -61,8 +62,8 @@ class Model {
   std::unique_ptr<bridge::ModelHandle> handle_;
 };
 
-std::vector<std::string> builtin_models();
-std::string_view version();  // "0.1.0"
+LIMBER_API std::vector<std::string> builtin_models();
+LIMBER_API std::string_view version();  // "0.1.0"
 
 }  // namespace v1
 }  // namespace limber

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "limber/error.h"
+#include "limber/export.h"
 #include "limber/tensor.h"
 
 namespace limber {
@@ -18,7 +19,7 @@ inline namespace v1 {
 //
 // Threads: one thread at a time per session. Several sessions (see clone) may run at once on different
 // threads; they share weights and code, and each has its own inputs, outputs and working memory.
-class Session {
+class LIMBER_API Session {
  public:
   ~Session();
   Session(Session&&) noexcept;

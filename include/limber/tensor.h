@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "limber/export.h"
+
 namespace limber {
 inline namespace v1 {
 
@@ -26,8 +28,8 @@ enum class ElementType : uint8_t {
   kUint64,
   kBool,  // one byte, 0 or 1
 };
-size_t element_size(ElementType type);       // bytes
-const char* element_name(ElementType type);  // "float32", "int64" ... as numpy calls them
+LIMBER_API size_t element_size(ElementType type);       // bytes
+LIMBER_API const char* element_name(ElementType type);  // "float32", "int64" ... as numpy calls them
 
 namespace detail {
 template <typename T>

@@ -164,19 +164,20 @@ int64_t parameter_elements(const Model& model) {
 
 std::string closest(std::string_view wrong, const std::vector<std::string>& candidates) {
   std::string best;
-  size_t best_distance = std::max<size_t>(1, wrong.size() / 3) + 1;
+  size_t limit = std::max<size_t>(1, wrong.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
-    const size_t distance = edit_distance(wrong, candidate);
-    if (distance < best_distance) best_distance = distance, best = candidate;
+    const bool extends = wrong.size() > 2 && (candidate.starts_with(wrong) || wrong.starts_with(candidate));
+    const size_t distance = extends ? 1 : edit_distance(wrong, candidate);
+    if (distance < limit) limit = distance, best = candidate;
   }
   return best;
 }
 
 Status no_such(std::string_view what, std::string_view wrong, const std::vector<std::string>& names) {
   const std::string near = closest(wrong, names);
-  return error(Code::kNotFound, "no {} named '{}'{}; there is {}", what, wrong,
-               near.empty() ? "" : fmt::format("; did you mean '{}'?", near),
-               names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
+  const std::string hint = near.empty() ? "" : fmt::format(" Did you mean '{}'?", near);
+  const std::string known = names.empty() ? "there is none" : fmt::format("known: {}", fmt::join(names, ", "));
+  return error(Code::kNotFound, "no {} named '{}' ({}).{}", what, wrong, known, hint);
 }
 
 }  // namespace limber

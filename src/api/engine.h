@@ -44,7 +44,7 @@ int64_t parameter_elements(const Model& model);
 
 // The candidate closest to `wrong`, or nothing when none is close: for "did you mean".
 std::string closest(std::string_view wrong, const std::vector<std::string>& candidates);
-// "no input named 'imge'; did you mean 'image'? Inputs: image, mask"
+// "no input named 'imge' (known: image, mask). Did you mean 'image'?"
 Status no_such(std::string_view what, std::string_view wrong, const std::vector<std::string>& names);
 
 }  // namespace limber

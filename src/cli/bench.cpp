@@ -113,21 +113,23 @@ Status answer_check(Session& session, const std::string& input, const std::strin
   return {};
 }
 
+Status answer(Session& session, const std::string& line) {
+  std::istringstream words(line);
+  std::string verb, input, output;
+  int count = 0;
+  words >> verb;
+  if (verb == "run" && words >> count && count > 0) return answer_run(session, count);
+  if (verb == "check" && words >> input >> output) return answer_check(session, input, output);
+  return invalid("'{}' is none of: run COUNT, check IN.npy OUT.npy, quit", line);
+}
+
 Status serve_lines(Session& session) {
   fmt::print("ready\n");
   std::fflush(stdout);
-  for (std::string line; std::getline(std::cin, line);) {
-    std::istringstream words(line);
-    std::string verb, input, output;
-    int count = 0;
-    words >> verb;
-    if (verb == "quit") break;
-    if (verb == "run" && words >> count && count > 0) {
-      LIMBER_TRY(answer_run(session, count));
-    } else if (verb == "check" && words >> input >> output) {
-      LIMBER_TRY(answer_check(session, input, output));
-    } else {
-      return invalid("worker: '{}' is none of: run COUNT, check IN.npy OUT.npy, quit", line);
+  for (std::string line; std::getline(std::cin, line) && line != "quit";) {
+    if (Status status = answer(session, line); !status.ok()) {
+      fmt::print("error: {}\n", status.message());
+      return status;
     }
     std::fflush(stdout);
   }

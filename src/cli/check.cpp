@@ -11,6 +11,10 @@ namespace {
 
 constexpr std::string_view kBuiltin = "builtin:";
 
+struct CheckOptions : CommonOptions {
+  bool list = false;
+};
+
 // A built-in model has no file, so its operators are those of its graph.
 Result<std::vector<OperatorUse>> builtin_operators(const std::string& name) {
   LIMBER_ASSIGN(const Model model, load_model(name));
@@ -63,7 +67,33 @@ void print_text(const CommonOptions& options, const std::vector<OperatorUse>& us
   }
 }
 
-Result<int> check(const CommonOptions& options) {
+// Every operator there is, as a table for the documentation.
+void print_list(const CheckOptions& options) {
+  const auto operators = supported_operators();
+  if (options.json) {
+    nlohmann::json out = nlohmann::json::array();
+    for (const SupportedOperator& op : operators) {
+      out.push_back({{"op", op.op_type},
+                     {"first", op.first_version},
+                     {"last", op.last_version},
+                     {"forward", true},
+                     {"gradient", false}});
+    }
+    fmt::print("{}\n", out.dump(2));
+    return;
+  }
+  fmt::print("| operator | operator sets | forward | gradient |\n|---|---|---|---|\n");
+  for (const SupportedOperator& op : operators) {
+    fmt::print("| {} | {} to {} | yes | no |\n", op.op_type, op.first_version, op.last_version);
+  }
+}
+
+Result<int> check(const CheckOptions& options) {
+  if (options.list) {
+    print_list(options);
+    return kExitDone;
+  }
+  if (options.model.empty()) return usage_error(invalid("give a MODEL, or --list for all operators"));
   const bool builtin = options.model.starts_with(kBuiltin);
   LIMBER_ASSIGN(const auto uses, builtin ? builtin_operators(options.model) : list_operators(options.model));
   // An operator can be known and still be used in a way that is not: only loading and compiling tells.
@@ -85,8 +115,10 @@ Result<int> check(const CommonOptions& options) {
 void add_check(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("check", "Which operators a model needs and whether they are supported");
-  auto options = std::make_shared<CommonOptions>();
+  auto options = std::make_shared<CheckOptions>();
   add_model_options(*command, *options);
+  command->get_option("model")->required(false);
+  command->add_flag("--list", options->list, "Instead: every operator Limber has, as a Markdown table");
   add_build_options(*command, *options);
   command->callback([options, &action] { action = [options] { return check(*options); }; });
 }

@@ -9,6 +9,8 @@
 namespace limber {
 namespace {
 
+constexpr std::string_view kBuiltinImage = "builtin:image";
+
 std::vector<std::string> input_names(const Graph& graph) {
   std::vector<std::string> names;
   for (ValueId input : graph.inputs()) names.push_back(graph.value(input).name);
@@ -94,6 +96,10 @@ void store_image(std::span<const float> chw, const ImageLayout& layout, Tensor& 
   }
 }
 
+Result<Tensor> open_image(const std::string& file, uint64_t seed) {
+  return file == kBuiltinImage ? draw_image(240, 320, seed) : load_image(file);
+}
+
 Result<Tensor> read_images(const InputFiles& files, const std::string& name, const TensorType& type,
                            const ImageOptions& options) {
   LIMBER_ASSIGN(const ImageLayout layout, image_layout(name, type));
@@ -102,7 +108,7 @@ Result<Tensor> read_images(const InputFiles& files, const std::string& name, con
   const auto count = static_cast<int64_t>(files.files.size());
   for (int64_t i = 0; i < count; ++i) {
     const std::string& file = files.files[static_cast<size_t>(i)];
-    LIMBER_ASSIGN(Tensor image, load_image(file));
+    LIMBER_ASSIGN(Tensor image, open_image(file, options.seed));
     auto fitted = fit_image(std::move(image), layout, options);
     if (!fitted.ok()) return fitted.status().in(file);
     const int64_t height = fitted->shape().dim(0), width = fitted->shape().dim(1);
@@ -141,6 +147,8 @@ Result<Tensor> read_array(const std::string& file, const std::string& name, cons
 
 }  // namespace
 
+bool is_image(std::string_view file) { return file == kBuiltinImage || is_image_name(file); }
+
 Result<std::vector<InputFiles>> assign_files(const Graph& graph, const std::vector<std::string>& arguments) {
   const auto names = input_names(graph);
   std::map<size_t, std::vector<std::string>> files;
@@ -159,7 +167,7 @@ Result<std::vector<InputFiles>> assign_files(const Graph& graph, const std::vect
   for (const std::string& file : unnamed) {
     size_t free = 0;
     while (files.contains(free)) ++free;
-    const bool image = is_image_name(file);
+    const bool image = is_image(file);
     const size_t target = image && image_input ? *image_input : free;
     if (target >= names.size()) {
       return invalid("{}: no input is left for it; the model has {} ({})", file, names.size(),
@@ -179,7 +187,7 @@ Result<std::vector<InputFiles>> assign_files(const Graph& graph, const std::vect
 
 Result<Tensor> read_input(const InputFiles& files, const std::string& name, const TensorType& type,
                           const ImageOptions& options) {
-  const auto images = std::count_if(files.files.begin(), files.files.end(), is_image_name);
+  const auto images = std::count_if(files.files.begin(), files.files.end(), is_image);
   if (images == static_cast<int64_t>(files.files.size())) return read_images(files, name, type, options);
   if (images == 0 && files.files.size() == 1) return read_array(files.files[0], name, type);
   return invalid("input '{}' got {} files; give one .npy file or only images", name, files.files.size());

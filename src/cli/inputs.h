@@ -14,7 +14,11 @@ struct ImageOptions {
   std::vector<int64_t> size;  // {side} or {height, width}; empty: what the model wants
   int crop = 0;               // side of the centre crop; 0: none
   Normalisation normalisation;
+  uint64_t seed = 0;  // of builtin:image
 };
+
+// JPEG or PNG by its name, or builtin:image, which is drawn.
+bool is_image(std::string_view file);
 
 // What the command line gives for one input of the model.
 struct InputFiles {

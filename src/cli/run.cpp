@@ -97,7 +97,7 @@ std::vector<NamedTensor> outputs_of(const Session& session) {
 // What a row of the batch is called: its image where there is one.
 std::string row_name(const Prepared& prepared, size_t row) {
   for (const InputFiles& files : prepared.files) {
-    if (is_image_name(files.files[0]) && row < files.files.size()) return files.files[row];
+    if (is_image(files.files[0]) && row < files.files.size()) return files.files[row];
   }
   return fmt::format("row {}", row);
 }
@@ -135,6 +135,7 @@ void print_outputs(const std::vector<NamedTensor>& outputs, double seconds) {
 }
 
 Result<int> run(RunOptions& options) {
+  options.image.seed = options.seed;
   std::vector<std::string> labels;
   if (!options.labels.empty()) {
     LIMBER_ASSIGN(labels, read_labels(options.labels));
@@ -172,7 +173,9 @@ void add_run(CLI::App& app, Action& action) {
   auto options = std::make_shared<RunOptions>();
   add_model_options(*command, *options);
   add_build_options(*command, *options);
-  command->add_option("-i,--input", options->inputs, ".npy, JPEG or PNG; several images make a batch")
+  command
+      ->add_option("-i,--input", options->inputs,
+                   ".npy, JPEG, PNG or builtin:image; several images make a batch")
       ->required()
       ->type_name("[NAME=]FILE");
   command

@@ -42,6 +42,18 @@ Result<Model> import_onnx(const std::string& path, const ImportOptions& options 
 Result<Model> import_onnx_bytes(std::span<const std::byte> bytes, const std::string& label,
                                 const ImportOptions& options = {});
 
+// What a file says about its own interface, whether or not it can be run.
+struct Signature {
+  std::vector<std::string> inputs;  // in the file's order, without initialisers
+  std::vector<std::string> outputs;
+  int64_t opset = 0;
+  std::string producer;
+};
+Result<Signature> read_signature(const std::string& path);
+
+// A single tensor in a file of its own (a TensorProto), as ONNX's test data has them.
+Result<Tensor> read_onnx_tensor(const std::string& path);
+
 struct ExportOptions {
   int64_t opset = 17;          // 17 or 18
   bool external_data = false;  // weights to `<path>.data`; done unasked above 2 GiB, protobuf's limit
@@ -65,5 +77,12 @@ struct OperatorUse {
 // Every operator in the file, subgraphs and functions included, sorted by name. Fails only when the file
 // cannot be read as ONNX.
 Result<std::vector<OperatorUse>> list_operators(const std::string& path);
+
+// Every operator of ONNX's own domain that import_onnx lowers itself, sorted by name.
+struct SupportedOperator {
+  std::string op_type;
+  int64_t first_version = 0, last_version = 0;
+};
+std::vector<SupportedOperator> supported_operators();
 
 }  // namespace limber

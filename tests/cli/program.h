@@ -1,0 +1,33 @@
+// Runs the program as a user would and catches what it says.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace limber {
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+// The shell command `limber ARGUMENTS`, with `input` on stdin.
+Outcome limber_program(const std::string& arguments, const std::string& input = {});
+
+// An empty folder for one test, removed at its end.
+class Folder {
+ public:
+  Folder();
+  ~Folder();
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string read_text(const std::string& path);
+void write_text(const std::string& path, const std::string& text);
+
+}  // namespace limber
