@@ -92,10 +92,19 @@ ArenaPlan plan_arena(std::span<const Lifetime> lifetimes) {
   std::vector<size_t> best_order, offsets;
   const auto attempt = [&](const std::vector<size_t>& order) {
     const size_t bytes = placer.place(order, offsets);
-    if (bytes >= best.bytes) return;
+    if (bytes > best.bytes) return;
     best.bytes = bytes;
     best.offsets = offsets;
     best_order = order;
+  };
+  // Position in the order of the buffer that reaches highest.
+  const auto topmost = [&](const std::vector<size_t>& order) {
+    size_t top = 0;
+    const auto end_of = [&](size_t i) { return best.offsets[i] + aligned(lifetimes[i].bytes); };
+    for (size_t i = 1; i < order.size(); ++i) {
+      if (end_of(order[i]) > end_of(order[top])) top = i;
+    }
+    return top;
   };
   attempt(ordered(lifetimes, [](const Lifetime& a, const Lifetime& b) { return a.bytes > b.bytes; }));
   attempt(ordered(lifetimes, [](const Lifetime& a, const Lifetime& b) {
@@ -103,13 +112,14 @@ ArenaPlan plan_arena(std::span<const Lifetime> lifetimes) {
   }));
   attempt(ordered(lifetimes, [](const Lifetime& a, const Lifetime& b) { return a.first < b.first; }));
 
-  // Moving one buffer to the front of the order is the whole neighbourhood; a few hundred tries close
-  // most gaps. Bounded, because very large graphs must still compile fast.
+  // A buffer that sticks out at the top is tried earlier in the order, where more gaps are open; equal
+  // results are accepted too, to move along plateaus. Bounded, so that large graphs still compile fast.
   Random random(1);
-  const size_t tries = lifetimes.size() < 2 ? 0 : std::min<size_t>(400, 400'000 / lifetimes.size());
-  for (size_t t = 0; t < tries && best.bytes > best.live_bytes; ++t) {
+  const size_t tries = lifetimes.size() < 2 ? 0 : std::min<size_t>(20'000, 2'000'000 / lifetimes.size());
+  for (size_t t = 0; t < tries && best.bytes > best.live_bytes + best.live_bytes / 100; ++t) {
     std::vector<size_t> order = best_order;
-    const size_t from = random.below(order.size()), to = random.below(from + 1);
+    const size_t from = random.below(2) == 0 ? topmost(order) : random.below(order.size());
+    const size_t to = random.below(from + 1);
     std::rotate(order.begin() + static_cast<ptrdiff_t>(to), order.begin() + static_cast<ptrdiff_t>(from),
                 order.begin() + static_cast<ptrdiff_t>(from) + 1);
     attempt(order);

@@ -62,7 +62,8 @@ void Tuner::load() {
   if (machine == data.end() || !machine->is_object() || !machine->contains(machine_)) return;
   const json& entries = (*machine)[machine_];
   if (!entries.is_object()) return;
-  for (const auto& [key, rows] : entries.value("layers", json::object()).items()) {
+  const json layers = entries.value("layers", json::object()), reorders = entries.value("reorders", json::object());
+  for (const auto& [key, rows] : layers.items()) {
     std::vector<Timing> timings;
     if (!rows.is_array()) continue;
     for (const json& row : rows) {
@@ -70,7 +71,7 @@ void Tuner::load() {
     }
     if (!timings.empty()) layers_[key] = std::move(timings);
   }
-  for (const auto& [key, seconds] : entries.value("reorders", json::object()).items()) {
+  for (const auto& [key, seconds] : reorders.items()) {
     if (seconds.is_number()) reorders_[key] = seconds.get<double>();
   }
 }
