@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ops/rules.h"
 
 namespace limber {

@@ -136,7 +136,8 @@ Result<Types> infer_reverse_sequence(const InferArgs& args) {
   LIMBER_ASSIGN(const int time_axis, axis_attr(args, "time_axis", x.rank()));
   if (batch_axis == time_axis)
     return invalid("attributes 'batch_axis' and 'time_axis' are both {}", time_axis);
-  LIMBER_TRY(need_index(args.input(1), "lengths"));
+  if (args.input(1).dtype != DType::kI64)
+    return invalid("lengths has type {}, expected i64", args.input(1).to_string());
   LIMBER_TRY(need_vector(args, 1, x.shape[batch_axis], "lengths"));
   return Types{x};
 }

@@ -1,8 +1,8 @@
 // Type rules as tables: input types, attributes, and what comes out.
 #pragma once
 
-#include <ostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ops/op_def.h"
