@@ -17,9 +17,10 @@ std::vector<Tensor> qkv(const Sizes& s) {
 }
 
 TEST(SimdAttention, MatchesReference) {
-  for (const Sizes& s : {Sizes{1, 1, 1, 1, 1}, Sizes{2, 3, 5, 7, 9}, Sizes{1, 17, 16, 8, 16}, Sizes{3, 65, 65, 64, 64},
-                         Sizes{2, 50, 33, 24, 40}, Sizes{1, 100, 7, 32, 3}, Sizes{2, 97, 130, 48, 48},
-                         Sizes{3, 197, 197, 64, 64}, Sizes{2, 0, 5, 4, 4}, Sizes{0, 3, 5, 4, 4}}) {
+  for (const Sizes& s :
+       {Sizes{1, 1, 1, 1, 1}, Sizes{2, 3, 5, 7, 9}, Sizes{1, 17, 16, 8, 16}, Sizes{3, 65, 65, 64, 64},
+        Sizes{2, 50, 33, 24, 40}, Sizes{1, 100, 7, 32, 3}, Sizes{2, 97, 130, 48, 48},
+        Sizes{3, 197, 197, 64, 64}, Sizes{2, 0, 5, 4, 4}, Sizes{0, 3, 5, 4, 4}}) {
     expect_same_as_reference({OpKind::kAttention, qkv(s), {{"scale", 0.125}}});
   }
 }
@@ -38,7 +39,8 @@ TEST(SimdAttention, EveryNumberOfKeys) {
 
 TEST(SimdAttention, MaskBroadcasts) {
   const Sizes s{3, 21, 37, 8, 8};
-  for (const Shape& mask : {Shape{21, 37}, Shape{1, 1, 1, 37}, Shape{1, 3, 21, 37}, Shape{3, 1, 1}, Shape{3, 21, 1}, Shape{}}) {
+  for (const Shape& mask :
+       {Shape{21, 37}, Shape{1, 1, 1, 37}, Shape{1, 3, 21, 37}, Shape{3, 1, 1}, Shape{3, 21, 1}, Shape{}}) {
     auto inputs = qkv(s);
     inputs.push_back(random_tensor(mask, 4, -5, 5));
     expect_same_as_reference({OpKind::kAttention, inputs, {{"scale", 0.5}}});

@@ -82,19 +82,23 @@ TEST(SimdBinary, IntegersWrapAndDivideTowardsZero) {
 }
 
 TEST(SimdBinary, ComparisonsAndLogic) {
-  for (OpKind op : {OpKind::kEqual, OpKind::kLess, OpKind::kLessOrEqual, OpKind::kGreater, OpKind::kGreaterOrEqual}) {
+  for (OpKind op :
+       {OpKind::kEqual, OpKind::kLess, OpKind::kLessOrEqual, OpKind::kGreater, OpKind::kGreaterOrEqual}) {
     expect_same_as_reference({op, {random_ints({3, 1, 5}, 1, 0, 3), random_ints({4, 1}, 2, 0, 3)}});
     expect_same_as_reference({op, {random_tensor({150, 133}, 1), random_tensor({133}, 2)}});
   }
-  const Tensor a = Tensor::from({true, true, false, false}, {4}), b = Tensor::from({true, false, true, false}, {4});
-  for (OpKind op : {OpKind::kAnd, OpKind::kOr, OpKind::kXor, OpKind::kEqual}) expect_same_as_reference({op, {a, b}});
+  const Tensor a = Tensor::from({true, true, false, false}, {4}),
+               b = Tensor::from({true, false, true, false}, {4});
+  for (OpKind op : {OpKind::kAnd, OpKind::kOr, OpKind::kXor, OpKind::kEqual})
+    expect_same_as_reference({op, {a, b}});
 }
 
 TEST(SimdBinary, WhereBroadcastsAllThree) {
   const Tensor condition = Tensor::from({true, false, true}, {3, 1});
   expect_same_as_reference({OpKind::kWhere, {condition, random_tensor({2, 3, 5}, 1), random_tensor({5}, 2)}});
   expect_same_as_reference({OpKind::kWhere, {condition, Tensor::scalar(1.0f), random_tensor({3, 9000}, 2)}});
-  expect_same_as_reference({OpKind::kWhere, {condition, random_ints({3, 4}, 1, 0, 9), random_ints({4}, 2, 0, 9)}});
+  expect_same_as_reference(
+      {OpKind::kWhere, {condition, random_ints({3, 4}, 1, 0, 9), random_ints({4}, 2, 0, 9)}});
 }
 
 TEST(SimdBinary, OtherTypesAreLeftToOthers) {

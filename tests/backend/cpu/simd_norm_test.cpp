@@ -21,7 +21,8 @@ TEST(SimdNorm, SoftmaxOverEveryAxis) {
 
 TEST(SimdNorm, LayerNormWithAndWithoutScaleAndBias) {
   for (int64_t cols : {1, 7, 64, 192, 333}) {
-    const Tensor x = random_tensor({2, 5, cols}, 1, -3, 5), s = random_tensor({cols}, 2), b = random_tensor({cols}, 3);
+    const Tensor x = random_tensor({2, 5, cols}, 1, -3, 5), s = random_tensor({cols}, 2),
+                 b = random_tensor({cols}, 3);
     const Attrs attrs = {{"axis", int64_t{2}}, {"epsilon", 1e-5}};
     expect_same_as_reference({OpKind::kLayerNorm, {x, s, b}, attrs});
     expect_same_as_reference({OpKind::kLayerNorm, {x, s}, attrs});
@@ -29,12 +30,14 @@ TEST(SimdNorm, LayerNormWithAndWithoutScaleAndBias) {
     expect_same_as_reference({OpKind::kLayerNorm, {x}, attrs});
     expect_same_as_reference({OpKind::kLayerNorm, {x, s, b}, attrs, 3});
   }
-  expect_same_as_reference({OpKind::kLayerNorm,
-                            {random_tensor({3, 4, 31}, 1), random_tensor({4, 31}, 2), random_tensor({4, 31}, 3)},
-                            {{"axis", int64_t{1}}, {"epsilon", 1e-5}}});
-  expect_same_as_reference({OpKind::kLayerNorm,
-                            {random_tensor({2, 197, 192}, 1), random_tensor({192}, 2), random_tensor({192}, 3)},
-                            {{"axis", int64_t{2}}, {"epsilon", 1e-6}}});
+  expect_same_as_reference(
+      {OpKind::kLayerNorm,
+       {random_tensor({3, 4, 31}, 1), random_tensor({4, 31}, 2), random_tensor({4, 31}, 3)},
+       {{"axis", int64_t{1}}, {"epsilon", 1e-5}}});
+  expect_same_as_reference(
+      {OpKind::kLayerNorm,
+       {random_tensor({2, 197, 192}, 1), random_tensor({192}, 2), random_tensor({192}, 3)},
+       {{"axis", int64_t{2}}, {"epsilon", 1e-6}}});
   expect_unsupported({OpKind::kLayerNorm,
                       {random_tensor({3, 4, 31}, 1), random_tensor({31}, 2)},
                       {{"axis", int64_t{1}}, {"epsilon", 1e-5}}});
@@ -52,7 +55,8 @@ TEST(SimdNorm, BatchNorm) {
 
 TEST(SimdNorm, InstanceAndGroupNorm) {
   for (const Shape& shape : {Shape{2, 6, 7, 9}, Shape{1, 6, 150, 131}, Shape{3, 6, 19}}) {
-    const std::vector<Tensor> inputs = {random_tensor(shape, 1, -1, 3), random_tensor({6}, 2), random_tensor({6}, 3)};
+    const std::vector<Tensor> inputs = {random_tensor(shape, 1, -1, 3), random_tensor({6}, 2),
+                                        random_tensor({6}, 3)};
     expect_same_as_reference({OpKind::kInstanceNorm, inputs, {{"epsilon", 1e-5}}});
     for (int64_t groups : {1, 2, 3, 6}) {
       expect_same_as_reference({OpKind::kGroupNorm, inputs, {{"epsilon", 1e-5}, {"groups", groups}}});

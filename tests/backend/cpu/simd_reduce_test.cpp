@@ -9,9 +9,9 @@ namespace {
 
 using Axes = std::vector<int64_t>;
 
-constexpr OpKind kReductions[] = {OpKind::kReduceSum,  OpKind::kReduceMean, OpKind::kReduceMax,
-                                  OpKind::kReduceMin,  OpKind::kReduceProd, OpKind::kReduceL1,
-                                  OpKind::kReduceL2,   OpKind::kReduceLogSum, OpKind::kReduceLogSumExp,
+constexpr OpKind kReductions[] = {OpKind::kReduceSum,      OpKind::kReduceMean,   OpKind::kReduceMax,
+                                  OpKind::kReduceMin,      OpKind::kReduceProd,   OpKind::kReduceL1,
+                                  OpKind::kReduceL2,       OpKind::kReduceLogSum, OpKind::kReduceLogSumExp,
                                   OpKind::kReduceSumSquare};
 
 NodeCase reduction(OpKind op, Tensor x, Axes axes, bool keep = true) {
@@ -20,8 +20,9 @@ NodeCase reduction(OpKind op, Tensor x, Axes axes, bool keep = true) {
 
 TEST(SimdReduce, AnySetOfAxes) {
   for (OpKind op : kReductions) {
-    for (const Axes& axes : {Axes{0}, Axes{1}, Axes{2}, Axes{3}, Axes{0, 1}, Axes{2, 3}, Axes{0, 2}, Axes{1, 3},
-                             Axes{0, 3}, Axes{1, 2}, Axes{0, 1, 2}, Axes{0, 2, 3}, Axes{0, 1, 2, 3}, Axes{}}) {
+    for (const Axes& axes :
+         {Axes{0}, Axes{1}, Axes{2}, Axes{3}, Axes{0, 1}, Axes{2, 3}, Axes{0, 2}, Axes{1, 3}, Axes{0, 3},
+          Axes{1, 2}, Axes{0, 1, 2}, Axes{0, 2, 3}, Axes{0, 1, 2, 3}, Axes{}}) {
       expect_same_as_reference(reduction(op, random_tensor({2, 3, 5, 19}, 1, 0.4, 1.5), axes));
       expect_same_as_reference(reduction(op, random_tensor({3, 1, 4, 2}, 1, 0.4, 1.5), axes, false));
     }
@@ -39,8 +40,8 @@ TEST(SimdReduce, LargeTensorsOnThreads) {
 }
 
 TEST(SimdReduce, MixedSigns) {
-  for (OpKind op : {OpKind::kReduceSum, OpKind::kReduceMean, OpKind::kReduceMax, OpKind::kReduceMin, OpKind::kReduceL1,
-                    OpKind::kReduceLogSumExp}) {
+  for (OpKind op : {OpKind::kReduceSum, OpKind::kReduceMean, OpKind::kReduceMax, OpKind::kReduceMin,
+                    OpKind::kReduceL1, OpKind::kReduceLogSumExp}) {
     NodeCase test = reduction(op, random_tensor({7, 11, 37}, 1, -90, 90), {1});
     test.absolute = 1e-4;
     expect_same_as_reference(test);
@@ -69,7 +70,8 @@ TEST(SimdReduce, InfinityAndNaN) {
 }
 
 TEST(SimdReduce, GlobalPools) {
-  for (const Shape& shape : {Shape{2, 5, 7, 7}, Shape{1, 33, 9}, Shape{1, 64, 56, 56}, Shape{2, 3, 4, 5, 6}}) {
+  for (const Shape& shape :
+       {Shape{2, 5, 7, 7}, Shape{1, 33, 9}, Shape{1, 64, 56, 56}, Shape{2, 3, 4, 5, 6}}) {
     expect_same_as_reference({OpKind::kGlobalAveragePool, {random_tensor(shape, 1)}});
     expect_same_as_reference({OpKind::kGlobalMaxPool, {random_tensor(shape, 1)}});
   }

@@ -22,8 +22,8 @@ Built build(const NodeCase& test) {
   Built built;
   std::vector<ValueId> inputs;
   for (size_t i = 0; i < test.inputs.size(); ++i) {
-    const bool constant = std::find(test.constants.begin(), test.constants.end(), static_cast<int>(i)) !=
-                          test.constants.end();
+    const bool constant =
+        std::find(test.constants.begin(), test.constants.end(), static_cast<int>(i)) != test.constants.end();
     if (!test.inputs[i].valid()) {
       inputs.push_back(kNoValue);
     } else if (constant) {
@@ -70,9 +70,9 @@ void expect_close(const std::vector<Tensor>& got, const std::vector<Tensor>& wan
       const bool floating = is_float(got[o].dtype());
       const bool same = floating ? close(element_as_double(got[o], i), element_as_double(want[o], i), test)
                                  : element_as_int(got[o], i) == element_as_int(want[o], i);
-      ASSERT_TRUE(same) << op_name(test.op) << " " << where << ", output " << o << " " << got[o].type().to_string()
-                        << ", element " << i << ": got " << element_as_double(got[o], i) << ", want "
-                        << element_as_double(want[o], i);
+      ASSERT_TRUE(same) << op_name(test.op) << " " << where << ", output " << o << " "
+                        << got[o].type().to_string() << ", element " << i << ": got "
+                        << element_as_double(got[o], i) << ", want " << element_as_double(want[o], i);
     }
   }
 }

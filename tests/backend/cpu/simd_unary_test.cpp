@@ -67,7 +67,8 @@ const std::vector<UnaryCase>& unary_cases() {
 TEST(SimdUnary, MatchesReferenceForOddSizes) {
   for (const UnaryCase& c : unary_cases()) {
     for (int64_t n : {0, 1, 3, 15, 16, 17, 33, 70, 1003}) {
-      expect_same_as_reference({c.op, {random_tensor({n}, 7 + static_cast<uint64_t>(n), c.low, c.high)}, c.attrs});
+      expect_same_as_reference(
+          {c.op, {random_tensor({n}, 7 + static_cast<uint64_t>(n), c.low, c.high)}, c.attrs});
     }
   }
 }
@@ -86,21 +87,27 @@ TEST(SimdUnary, SmallResultsKeepTheirRelativeAccuracy) {
                             .inputs = {random_tensor({999}, 1, -1e-3, 1e-3)},
                             .attrs = {{"alpha", 1.0}},
                             .absolute = 0});
-  expect_same_as_reference({.op = OpKind::kSigmoid, .inputs = {random_tensor({999}, 1, -80, -20)}, .absolute = 0});
-  expect_same_as_reference({.op = OpKind::kSoftplus, .inputs = {random_tensor({999}, 1, -80, -20)}, .absolute = 0});
-  expect_same_as_reference({.op = OpKind::kMish, .inputs = {random_tensor({999}, 1, -80, -20)}, .absolute = 0});
-  expect_same_as_reference({.op = OpKind::kExp, .inputs = {random_tensor({999}, 1, -87, -20)}, .absolute = 0});
-  expect_same_as_reference({.op = OpKind::kLog, .inputs = {random_tensor({999}, 1, 1e-38, 1e-30)}, .absolute = 0});
-  expect_same_as_reference({.op = OpKind::kLog, .inputs = {random_tensor({999}, 1, 0.99, 1.01)}, .absolute = 0});
+  expect_same_as_reference(
+      {.op = OpKind::kSigmoid, .inputs = {random_tensor({999}, 1, -80, -20)}, .absolute = 0});
+  expect_same_as_reference(
+      {.op = OpKind::kSoftplus, .inputs = {random_tensor({999}, 1, -80, -20)}, .absolute = 0});
+  expect_same_as_reference(
+      {.op = OpKind::kMish, .inputs = {random_tensor({999}, 1, -80, -20)}, .absolute = 0});
+  expect_same_as_reference(
+      {.op = OpKind::kExp, .inputs = {random_tensor({999}, 1, -87, -20)}, .absolute = 0});
+  expect_same_as_reference(
+      {.op = OpKind::kLog, .inputs = {random_tensor({999}, 1, 1e-38, 1e-30)}, .absolute = 0});
+  expect_same_as_reference(
+      {.op = OpKind::kLog, .inputs = {random_tensor({999}, 1, 0.99, 1.01)}, .absolute = 0});
 }
 
 TEST(SimdUnary, SpecialValuesGoThrough) {
-  const Tensor x = Tensor::from({0.0f, -0.0f, kInf, -kInf, kNaN, 1e-40f, -1e-40f, 3e38f, -3e38f, 0.5f, -0.5f, 1.5f,
-                                 2.5f, -2.5f, 88.0f, 89.0f, -103.0f, 1e-45f},
+  const Tensor x = Tensor::from({0.0f, -0.0f, kInf, -kInf, kNaN, 1e-40f, -1e-40f, 3e38f, -3e38f, 0.5f, -0.5f,
+                                 1.5f, 2.5f, -2.5f, 88.0f, 89.0f, -103.0f, 1e-45f},
                                 {18});
   for (const UnaryCase& c : unary_cases()) {
-    if (c.op == OpKind::kHardSwish || c.op == OpKind::kSilu || c.op == OpKind::kMish || c.op == OpKind::kSoftsign ||
-        c.op == OpKind::kGelu) {
+    if (c.op == OpKind::kHardSwish || c.op == OpKind::kSilu || c.op == OpKind::kMish ||
+        c.op == OpKind::kSoftsign || c.op == OpKind::kGelu) {
       continue;  // infinity times zero
     }
     expect_same_as_reference({c.op, {x}, c.attrs});

@@ -5,8 +5,8 @@
 // not whole vectors, scores [block_rows][score_stride], sums of the blocks' products [block_rows][width].
 
 #if defined(__AVX512F__)
-constexpr int kMaxPanel = 4;                       // vectors of columns a micro-kernel holds
-constexpr int kPanelRows[] = {0, 12, 12, 8, 6};    // rows it holds, by vectors
+constexpr int kMaxPanel = 4;                     // vectors of columns a micro-kernel holds
+constexpr int kPanelRows[] = {0, 12, 12, 8, 6};  // rows it holds, by vectors
 #else
 constexpr int kMaxPanel = 3;
 constexpr int kPanelRows[] = {0, 8, 6, 4};
@@ -130,29 +130,37 @@ void attention_pack(const AttentionHead& head, const float* k, const float* v, f
   }
 }
 
-// scores * scale + mask in place; gives the largest.
+// scores * scale + mask in place, the padding after n set to -inf; gives the largest.
 template <bool kMask, bool kColumns>
 LIMBER_INLINE float scale_scores(float* scores, int64_t n, float scale, const float* mask) {
-  Vec top = splat(-kInfinity);
-  Vec m{};
-  if constexpr (kMask && !kColumns) m = splat(*mask);
+  Vec row_mask{};
+  if constexpr (kMask && !kColumns) row_mask = splat(*mask);
+  const auto scaled = [&](int64_t i, Vec columns) {
+    Vec x = load(scores + i) * scale;
+    if constexpr (kMask) x = x + (kColumns ? columns : row_mask);
+    return x;
+  };
+  Vec top = splat(-kInfinity), top2 = top, m{}, m2{};
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    if constexpr (kMask && kColumns) m = load(mask + i);
-    Vec x = load(scores + i) * scale;
-    if constexpr (kMask) x = x + m;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    if constexpr (kMask && kColumns) {
+      m = load(mask + i);
+      m2 = load(mask + i + kLanes);
+    }
+    const Vec x = scaled(i, m), x2 = scaled(i + kLanes, m2);
     store(scores + i, x);
+    store(scores + i + kLanes, x2);
     top = max_of(top, x);
+    top2 = max_of(top2, x2);
   }
-  if (const int64_t left = n - i; left > 0) {
+  for (; i < n; i += kLanes) {
+    const int64_t left = n - i < kLanes ? n - i : kLanes;
     if constexpr (kMask && kColumns) m = load_n(mask + i, left);
-    Vec x = load(scores + i) * scale;
-    if constexpr (kMask) x = x + m;
-    x = fill_after(x, left, -kInfinity);
+    const Vec x = fill_after(scaled(i, m), left, -kInfinity);
     store(scores + i, x);
     top = max_of(top, x);
   }
-  return max_lanes(top);
+  return max_lanes(max_of(top, top2));
 }
 
 // scores -> exp(scores - top) over whole vectors (the padding holds -inf); gives the sum.
@@ -175,31 +183,31 @@ LIMBER_INLINE float exp_scores(float* scores, int64_t vectors, float top) {
   return sum_lanes(sum + sum2);
 }
 
-float softmax_scores(float* scores, const AttentionHead& head, const AttentionMask& mask, int64_t row) {
+float scale_row(float* scores, const AttentionHead& head, const AttentionMask& mask, int64_t row) {
   const float* m = mask.data + row * mask.row;
-  float top;
-  if (mask.data == nullptr) {
-    top = scale_scores<false, false>(scores, head.keys, head.scale, m);
-  } else if (mask.col == 0) {
-    top = scale_scores<true, false>(scores, head.keys, head.scale, m);
-  } else {
-    top = scale_scores<true, true>(scores, head.keys, head.scale, m);
-  }
-  return exp_scores(scores, vectors_of(head.keys), top);
+  if (mask.data == nullptr) return scale_scores<false, false>(scores, head.keys, head.scale, m);
+  if (mask.col == 0) return scale_scores<true, false>(scores, head.keys, head.scale, m);
+  return scale_scores<true, true>(scores, head.keys, head.scale, m);
 }
 
+constexpr int64_t kMostBlockRows = 64;
+
+// REQUIRES: rows <= block_rows <= kMostBlockRows
 void attention_rows(const AttentionHead& head, const float* q, int64_t rows, const float* v,
                     const AttentionMask& mask, float* y, float* scratch) {
   const AttentionScratch s(head, scratch);
   product(rows, vectors_of(head.keys), head.depth, q, head.depth, s.keys, true, 0, s.scores, s.score_stride);
-  float factor[256];  // REQUIRES: block_rows <= 256
+  // Two passes over all rows rather than two per row: the rows then overlap in the processor.
+  float top[kMostBlockRows], factor[kMostBlockRows];
+  for (int64_t r = 0; r < rows; ++r) top[r] = scale_row(s.scores + r * s.score_stride, head, mask, r);
   for (int64_t r = 0; r < rows; ++r) {
-    factor[r] = 1.0f / softmax_scores(s.scores + r * s.score_stride, head, mask, r);
+    factor[r] = 1.0f / exp_scores(s.scores + r * s.score_stride, vectors_of(head.keys), top[r]);
   }
-  product(rows, vectors_of(head.width), head.keys, s.scores, s.score_stride, s.pack_values ? s.values : v, false,
-          s.pack_values ? s.product_stride : head.width, s.product, s.product_stride);
+  product(rows, vectors_of(head.width), head.keys, s.scores, s.score_stride, s.pack_values ? s.values : v,
+          false, s.pack_values ? s.product_stride : head.width, s.product, s.product_stride);
   for (int64_t r = 0; r < rows; ++r) {
-    unary_loop<UnaryAffine>(s.product + r * s.product_stride, y + r * head.width, head.width, {factor[r], 0.0f});
+    unary_loop<UnaryAffine>(s.product + r * s.product_stride, y + r * head.width, head.width,
+                            {factor[r], 0.0f});
   }
 }
 

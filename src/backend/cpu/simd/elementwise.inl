@@ -1,7 +1,7 @@
 // Element-wise loops. Operators are types with a static `of`; a table entry is an instantiation.
 
-#define LIMBER_UNARY(name, expression)                            \
-  struct Unary##name {                                            \
+#define LIMBER_UNARY(name, expression)                                                        \
+  struct Unary##name {                                                                        \
     static LIMBER_INLINE Vec of(Vec x, [[maybe_unused]] UnaryParams p) { return expression; } \
   };
 LIMBER_UNARY(Abs, abs_of(x))
@@ -18,30 +18,31 @@ LIMBER_UNARY(Erf, erf_of(x))
 LIMBER_UNARY(Tanh, tanh_of(x))
 LIMBER_UNARY(Relu, max_of(Vec{}, x))
 LIMBER_UNARY(Sigmoid, sigmoid_of(x))
-LIMBER_UNARY(Silu, x / (exp_of(-x) + 1.0f))
-LIMBER_UNARY(HardSwish, x * min_of(splat(1.0f), max_of(Vec{}, x * (1.0f / 6.0f) + 0.5f)))
+LIMBER_UNARY(Silu, silu_of(x))
+LIMBER_UNARY(HardSwish, (x * min_of(splat(1.0f), max_of(Vec{}, (x * (1.0f / 6.0f) + 0.5f)))))
 LIMBER_UNARY(Softsign, x / (abs_of(x) + 1.0f))
 LIMBER_UNARY(Softplus, max_of(Vec{}, x) + log1p_of_unit(exp_of_nonpositive(-abs_of(x))))
 LIMBER_UNARY(Gelu, 0.5f * x * (erf_of(x * 0.70710678118654752f) + 1.0f))
-LIMBER_UNARY(GeluTanh, 0.5f * x * (tanh_of(x * (0.79788456080286536f + 0.035677408136300125f * x * x)) + 1.0f))
+LIMBER_UNARY(GeluTanh,
+             0.5f * x * (tanh_of(x * (0.79788456080286536f + 0.035677408136300125f * x * x)) + 1.0f))
 LIMBER_UNARY(LeakyRelu, x < 0.0f ? x * p.a : x)
 LIMBER_UNARY(Elu, x < 0.0f ? p.a * expm1_of(x) : x)
 LIMBER_UNARY(Celu, x < 0.0f ? p.a * expm1_of(x / p.a) : x)
-LIMBER_UNARY(Selu, p.b * (x < 0.0f ? p.a * expm1_of(x) : x))
+LIMBER_UNARY(Selu, (p.b * (x < 0.0f ? p.a * expm1_of(x) : x)))
 LIMBER_UNARY(ThresholdedRelu, x <= p.a ? Vec{} : x)
-LIMBER_UNARY(HardSigmoid, max_of(Vec{}, min_of(splat(1.0f), x * p.a + p.b)))
+LIMBER_UNARY(HardSigmoid, max_of(Vec{}, min_of(splat(1.0f), (x * p.a + p.b))))
 LIMBER_UNARY(Shrink, x < -p.a ? x + p.b : (x > p.a ? x - p.b : Vec{}))
 LIMBER_UNARY(Clip, min_of(splat(p.b), max_of(splat(p.a), x)))
-LIMBER_UNARY(Square, x * x)
-LIMBER_UNARY(Cube, x * x * x)
-LIMBER_UNARY(Affine, x * p.a + p.b)
+LIMBER_UNARY(Square, (x * x))
+LIMBER_UNARY(Cube, (x * x * x))
+LIMBER_UNARY(Affine, (x * p.a + p.b))
 #undef LIMBER_UNARY
 
 struct UnaryMish {  // x * tanh(log(1 + e^x)) = x * n / (n + 2) with n = e^x (e^x + 2)
   static LIMBER_INLINE Vec of(Vec x, UnaryParams) {
-    const Vec e = exp_of(min_of(splat(20.0f), x));
+    const Vec e = exp_of_nonpositive(min_of(splat(20.0f), x));
     const Vec n = e * (e + 2.0f);
-    return x * (n / (n + 2.0f));
+    return x * quotient(n, n + 2.0f);
   }
 };
 
@@ -60,13 +61,13 @@ void unary_loop(const float* x, float* y, int64_t n, UnaryParams p) {
   if (i < n) store_n(y + i, Op::of(load_n(x + i, n - i), p), n - i);
 }
 
-#define LIMBER_BINARY(name, expression)                          \
-  struct Binary##name {                                          \
+#define LIMBER_BINARY(name, expression)                              \
+  struct Binary##name {                                              \
     static LIMBER_INLINE Vec of(Vec a, Vec b) { return expression; } \
   };
 LIMBER_BINARY(Add, a + b)
 LIMBER_BINARY(Sub, a - b)
-LIMBER_BINARY(Mul, a * b)
+LIMBER_BINARY(Mul, (a * b))
 LIMBER_BINARY(Div, a / b)
 LIMBER_BINARY(Min, a != a ? a : min_of(a, b))
 LIMBER_BINARY(Max, a != a ? a : max_of(a, b))
@@ -108,15 +109,9 @@ void binary_loop(const float* a, const float* b, float* y, const BinaryLoop& loo
 
 constexpr void fill_elementwise(SimdTable& t) {
 #define LIMBER_SET(name) t.unary[static_cast<size_t>(SimdUnary::k##name)] = unary_loop<Unary##name>;
-  LIMBER_SET(Abs) LIMBER_SET(Neg) LIMBER_SET(Sign) LIMBER_SET(Reciprocal) LIMBER_SET(Floor) LIMBER_SET(Ceil)
-  LIMBER_SET(Round) LIMBER_SET(Sqrt) LIMBER_SET(Exp) LIMBER_SET(Log) LIMBER_SET(Erf) LIMBER_SET(Tanh)
-  LIMBER_SET(Relu) LIMBER_SET(Sigmoid) LIMBER_SET(Silu) LIMBER_SET(HardSwish) LIMBER_SET(Mish)
-  LIMBER_SET(Softplus) LIMBER_SET(Softsign) LIMBER_SET(Gelu) LIMBER_SET(GeluTanh) LIMBER_SET(LeakyRelu)
-  LIMBER_SET(Elu) LIMBER_SET(Celu) LIMBER_SET(Selu) LIMBER_SET(ThresholdedRelu) LIMBER_SET(HardSigmoid)
-  LIMBER_SET(Shrink) LIMBER_SET(Clip) LIMBER_SET(Square) LIMBER_SET(Cube) LIMBER_SET(Affine)
+  LIMBER_SIMD_UNARY(LIMBER_SET)
 #undef LIMBER_SET
 #define LIMBER_SET(name) t.binary[static_cast<size_t>(SimdBinary::k##name)] = binary_loop<Binary##name>;
-  LIMBER_SET(Add) LIMBER_SET(Sub) LIMBER_SET(Mul) LIMBER_SET(Div) LIMBER_SET(Min) LIMBER_SET(Max)
-  LIMBER_SET(PRelu)
+  LIMBER_SIMD_BINARY(LIMBER_SET)
 #undef LIMBER_SET
 }

@@ -26,8 +26,8 @@ KernelPtr make_typed(IndexedRows rows, T fill) {
 
 }  // namespace
 
-IndexedRows::IndexedRows(const Shape& x, const std::vector<std::vector<int64_t>>& sources) {
-  LIMBER_ASSERT(!sources.empty());
+IndexedRows::IndexedRows(const Shape& x, const std::vector<std::vector<int64_t>>& sources) : table_(&simd()) {
+  LIMBER_ASSERT(!sources.empty() && x.dim(x.rank() - 1) <= INT32_MAX);
   const Strides strides = strides_of(x);
   bool merges = false;  // axes that are taken whole are one axis
   for (size_t d = 0; d + 1 < sources.size(); ++d) {
@@ -46,7 +46,7 @@ IndexedRows::IndexedRows(const Shape& x, const std::vector<std::vector<int64_t>>
     rows_ *= static_cast<int64_t>(sources[d].size());
     outer_.push_back(std::move(table));
   }
-  inner_ = sources.back();
+  inner_.assign(sources.back().begin(), sources.back().end());
   cols_ = static_cast<int64_t>(inner_.size());
   for (int64_t begin = 0; begin < cols_;) {
     int64_t end = begin + 1;
@@ -58,19 +58,29 @@ IndexedRows::IndexedRows(const Shape& x, const std::vector<std::vector<int64_t>>
     }
     begin = end;
   }
+  const bool filled = std::find(inner_.begin(), inner_.end(), kFill) != inner_.end();
+  gathers_ = !filled && (run_end_ - run_begin_) * 4 < cols_;
 }
 
 KernelPtr make_indexed_copy(IndexedRows rows, DType dtype, double fill) {
   const auto integer = static_cast<int64_t>(fill);
   switch (dtype) {
-    case DType::kF32: return make_typed<float>(std::move(rows), static_cast<float>(fill));
-    case DType::kF64: return make_typed<double>(std::move(rows), fill);
-    case DType::kI64: return make_typed<int64_t>(std::move(rows), integer);
-    case DType::kI32: return make_typed<int32_t>(std::move(rows), static_cast<int32_t>(integer));
-    case DType::kI8: return make_typed<int8_t>(std::move(rows), static_cast<int8_t>(integer));
-    case DType::kU8: return make_typed<uint8_t>(std::move(rows), static_cast<uint8_t>(integer));
-    case DType::kBool: return make_typed<uint8_t>(std::move(rows), fill != 0);
-    default: return nullptr;
+    case DType::kF32:
+      return make_typed<float>(std::move(rows), static_cast<float>(fill));
+    case DType::kF64:
+      return make_typed<double>(std::move(rows), fill);
+    case DType::kI64:
+      return make_typed<int64_t>(std::move(rows), integer);
+    case DType::kI32:
+      return make_typed<int32_t>(std::move(rows), static_cast<int32_t>(integer));
+    case DType::kI8:
+      return make_typed<int8_t>(std::move(rows), static_cast<int8_t>(integer));
+    case DType::kU8:
+      return make_typed<uint8_t>(std::move(rows), static_cast<uint8_t>(integer));
+    case DType::kBool:
+      return make_typed<uint8_t>(std::move(rows), fill != 0);
+    default:
+      return nullptr;
   }
 }
 

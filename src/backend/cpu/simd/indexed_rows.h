@@ -8,12 +8,12 @@
 
 namespace limber::own {
 
-inline constexpr int64_t kFill = -1;
+inline constexpr int32_t kFill = -1;
 
 class IndexedRows {
  public:
   // `sources[d][i]`: the index of axis d of x that index i of y reads, kFill for the fill value.
-  // REQUIRES: rank > 0
+  // REQUIRES: rank > 0, the last axis of x is at most INT32_MAX long
   IndexedRows(const Shape& x, const std::vector<std::vector<int64_t>>& sources);
 
   template <typename T>
@@ -41,19 +41,25 @@ class IndexedRows {
     int64_t offset = 0;
     for (size_t d = outer_.size(); d-- > 0;) {
       const auto size = static_cast<int64_t>(outer_[d].size());
-      const int64_t s = outer_[d][static_cast<size_t>(r % size)];
+      const int64_t s = outer_[d][static_cast<size_t>(d == 0 ? r : r % size)];
       if (s == kFill) return kFill;
       offset += s;
-      r /= size;
+      r = d == 0 ? 0 : r / size;
     }
     return offset;
   }
 
   template <typename T>
   void fill_row(const T* src, T* dst, T fill) const {
+    if constexpr (sizeof(T) == 4) {
+      if (gathers_) {
+        return table_->gather32(reinterpret_cast<const uint32_t*>(src), inner_.data(),
+                                reinterpret_cast<uint32_t*>(dst), cols_);
+      }
+    }
     const auto each = [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t s = inner_[static_cast<size_t>(i)];
+        const int32_t s = inner_[static_cast<size_t>(i)];
         dst[i] = s == kFill ? fill : src[s];
       }
     };
@@ -66,7 +72,9 @@ class IndexedRows {
   }
 
   std::vector<std::vector<int64_t>> outer_;  // by axis but the last: offset in x, or kFill
-  std::vector<int64_t> inner_;               // of the last axis
+  std::vector<int32_t> inner_;               // of the last axis
+  const SimdTable* table_;
+  bool gathers_ = false;  // the last axis has no fill and no long contiguous stretch
   int64_t rows_ = 1, cols_ = 0;
   int64_t run_begin_ = 0, run_end_ = 0;  // the longest stretch of a row that is contiguous in x
 };

@@ -46,11 +46,12 @@ StridedLoop StridedLoop::broadcast(const Shape& out, const std::vector<Shape>& o
 
 void StridedLoop::locate(int64_t row, int64_t col, LoopPart& part) const {
   for (size_t k = 0; k < strides_.size(); ++k) part.in[k] = col * col_stride_[k];
-  for (int d = static_cast<int>(dims_.size()) - 2; d >= 0; --d) {
-    const int64_t index = row % dims_[static_cast<size_t>(d)];
-    row /= dims_[static_cast<size_t>(d)];
-    for (size_t k = 0; k < strides_.size(); ++k) part.in[k] += index * strides_[k][static_cast<size_t>(d)];
+  for (size_t d = dims_.size() - 2; d > 0; --d) {
+    const int64_t index = row % dims_[d];
+    row /= dims_[d];
+    for (size_t k = 0; k < strides_.size(); ++k) part.in[k] += index * strides_[k][d];
   }
+  for (size_t k = 0; k < strides_.size(); ++k) part.in[k] += row * strides_[k][0];
 }
 
 Strides broadcast_strides(const Shape& shape, const Shape& out) {

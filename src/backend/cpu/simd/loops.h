@@ -18,7 +18,7 @@ using Strides = std::vector<int64_t>;
 // The part of a loop that one call works on: `rows` rows of `cols` output elements, all in the two
 // innermost (collapsed) dimensions, or a piece of one row.
 struct LoopPart {
-  int64_t out = 0;                       // offset of the first output element
+  int64_t out = 0;                         // offset of the first output element
   std::array<int64_t, kMaxOperands> in{};  // offsets of the first operand elements
   int64_t rows = 0, cols = 0;
 };
@@ -60,8 +60,9 @@ class StridedLoop {
   template <typename Body>
   void run(int64_t grain, const Body& body) const {
     constexpr int64_t kUnit = 64;  // threads meet at whole cache lines
-    parallel_for((elements_ + kUnit - 1) / kUnit, std::max<int64_t>(1, grain / kUnit),
-                 [&](int64_t begin, int64_t end) { visit(begin * kUnit, std::min(elements_, end * kUnit), body); });
+    parallel_for(
+        (elements_ + kUnit - 1) / kUnit, std::max<int64_t>(1, grain / kUnit),
+        [&](int64_t begin, int64_t end) { visit(begin * kUnit, std::min(elements_, end * kUnit), body); });
   }
 
  private:

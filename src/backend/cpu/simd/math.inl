@@ -28,10 +28,17 @@ LIMBER_INLINE Vec exp_of(Vec x) {
   return scale_by_power(exp_tail(parts.r) + 1.0f, parts.n);
 }
 
-// For arguments that are never above a few units: what softmax needs.
+// For arguments up to 80, mostly negative ones, as softmax has them. Results below the smallest normal number
+// are 0: a denormal would cost the processor more than all the rest.
 LIMBER_INLINE Vec exp_of_nonpositive(Vec x) {
-  const ExpParts parts = exp_reduce(max_of(splat(-105.0f), x));
-  return scale_by_power(exp_tail(parts.r) + 1.0f, parts.n);
+  const float kLowest = -87.33f;
+  const Vec clamped = max_of(splat(kLowest), x);
+  const Vec kMagic = splat(12582912.0f);
+  const Vec shifted = clamped * 1.44269504088896341f + kMagic;  // its low bits are n
+  const Vec n = shifted - kMagic;
+  const Vec r = (clamped - n * 0.693145751953125f) - n * 1.42860682030941723e-6f;
+  const Vec y = from_bits(as_bits(exp_tail(r) + 1.0f) + (as_bits(shifted) << 23));
+  return x < kLowest ? Vec{} : y;
 }
 
 // exp(x) - 1 without cancellation near zero.
@@ -42,15 +49,13 @@ LIMBER_INLINE Vec expm1_of(Vec x) {
   return power * exp_tail(parts.r) + (power - 1.0f);
 }
 
-LIMBER_INLINE Vec log_of(Vec x) {
-  const Vec given = x;
-  const IVec tiny = x < 1.17549435e-38f;
-  x = tiny ? x * 8388608.0f : x;
+// log(x) + e * log(2) for a positive normal x.
+LIMBER_INLINE Vec log_scaled(Vec x, Vec e) {
   // The mantissa is brought to [sqrt(1/2), sqrt(2)).
   const UVec bits = as_bits(x) - 0x3f3504f3u;
   const IVec exponent = reinterpret_cast<IVec>(bits) >> 23;
   const Vec m = from_bits((bits & 0x007fffffu) + 0x3f3504f3u);
-  const Vec e = __builtin_convertvector(exponent, Vec) - (tiny ? splat(23.0f) : Vec{});
+  e = e + __builtin_convertvector(exponent, Vec);
   const Vec f = m - 1.0f;
   Vec p = -0.07634107687f * f + 0.1276142066f;
   p = p * f - 0.1316025601f;
@@ -60,17 +65,22 @@ LIMBER_INLINE Vec log_of(Vec x) {
   p = p * f - 0.2500082116f;
   p = p * f + 0.3333333172f;
   const Vec f2 = f * f;
-  Vec y = p * f2 * f - 0.5f * f2 + e * 1.42860682030941723e-6f;
-  y = y + f + e * 0.693145751953125f;
-  y = given == 0.0f ? splat(-kInfinity) : y;
-  y = given < 0.0f ? splat(__builtin_nanf("")) : y;
-  return ((given == kInfinity) | (given != given)) ? given : y;
+  const Vec y = p * f2 * f - 0.5f * f2 + e * 1.42860682030941723e-6f;
+  return y + f + e * 0.693145751953125f;
+}
+
+LIMBER_INLINE Vec log_of(Vec x) {
+  const IVec tiny = x < 1.17549435e-38f;
+  Vec y = log_scaled(tiny ? x * 8388608.0f : x, tiny ? splat(-23.0f) : Vec{});
+  y = x == 0.0f ? splat(-kInfinity) : y;
+  y = x < 0.0f ? splat(__builtin_nanf("")) : y;
+  return ((x == kInfinity) | (x != x)) ? x : y;
 }
 
 // log(1 + u) for u in [0, 1]
 LIMBER_INLINE Vec log1p_of_unit(Vec u) {
   const Vec w = u + 1.0f;
-  return log_of(w) + (u - (w - 1.0f)) / w;
+  return log_scaled(w, Vec{}) + quotient(u - (w - 1.0f), w);
 }
 
 LIMBER_INLINE Vec erf_of(Vec x) {
@@ -86,7 +96,7 @@ LIMBER_INLINE Vec erf_of(Vec x) {
   q = q * s + 0.1141691028f;
   q = q * s + 0.5022137981f;
   q = q * s + 1.0f;
-  return x * p / q;
+  return quotient(x * p, q);
 }
 
 LIMBER_INLINE Vec tanh_of(Vec x) {
@@ -100,10 +110,18 @@ LIMBER_INLINE Vec tanh_of(Vec x) {
   q = q * s + 0.02586245184f;
   q = q * s + 0.4671112615f;
   q = q * s + 1.0f;
-  return x * p / q;
+  return quotient(x * p, q);
 }
 
-LIMBER_INLINE Vec sigmoid_of(Vec x) { return 1.0f / (exp_of(-x) + 1.0f); }
+// With e = exp(-|x|), which neither overflows nor is denormal.
+LIMBER_INLINE Vec sigmoid_of(Vec x) {
+  const Vec e = exp_of_nonpositive(-abs_of(x));
+  return quotient(x < 0.0f ? e : splat(1.0f), e + 1.0f);
+}
+LIMBER_INLINE Vec silu_of(Vec x) {
+  const Vec e = exp_of_nonpositive(-abs_of(x));
+  return quotient(x < 0.0f ? x * e : x, e + 1.0f);
+}
 
 // x^p for x > 0
 LIMBER_INLINE Vec power_of(Vec x, float p) { return exp_of(log_of(x) * p); }

@@ -2,7 +2,8 @@
 
 #if defined(__AVX512F__)
 // A 16x16 block of 4-byte elements, all in registers.
-LIMBER_INLINE void transpose_tile(const uint32_t* src, int64_t src_stride, uint32_t* dst, int64_t dst_stride) {
+LIMBER_INLINE void transpose_tile(const uint32_t* src, int64_t src_stride, uint32_t* dst,
+                                  int64_t dst_stride) {
   __m512i r[16], t[16];
   LIMBER_UNROLL
   for (int i = 0; i < 16; ++i) r[i] = _mm512_loadu_si512(src + i * src_stride);
@@ -36,7 +37,8 @@ LIMBER_INLINE void transpose_tile(const uint32_t* src, int64_t src_stride, uint3
   for (int i = 0; i < 16; ++i) _mm512_storeu_si512(dst + i * dst_stride, r[i]);
 }
 #elif defined(__AVX2__)
-LIMBER_INLINE void transpose_tile(const uint32_t* src, int64_t src_stride, uint32_t* dst, int64_t dst_stride) {
+LIMBER_INLINE void transpose_tile(const uint32_t* src, int64_t src_stride, uint32_t* dst,
+                                  int64_t dst_stride) {
   __m256i r[8], t[8];
   LIMBER_UNROLL
   for (int i = 0; i < 8; ++i) {
@@ -63,7 +65,8 @@ LIMBER_INLINE void transpose_tile(const uint32_t* src, int64_t src_stride, uint3
   }
 }
 #else
-LIMBER_INLINE void transpose_tile(const uint32_t* src, int64_t src_stride, uint32_t* dst, int64_t dst_stride) {
+LIMBER_INLINE void transpose_tile(const uint32_t* src, int64_t src_stride, uint32_t* dst,
+                                  int64_t dst_stride) {
   for (int c = 0; c < kLanes; ++c) {
     for (int r = 0; r < kLanes; ++r) dst[c * dst_stride + r] = src[r * src_stride + c];
   }
@@ -86,30 +89,50 @@ void transpose32(const uint32_t* src, int64_t src_stride, uint32_t* dst, int64_t
   }
 }
 
+// Calls body(i) for vectors that cover [0, n), the last one overlapping its neighbour. REQUIRES: n >= kLanes
+template <typename Body>
+LIMBER_INLINE void overlapping_vectors(int64_t n, Body body) {
+  for (int64_t i = 0; i + kLanes <= n; i += kLanes) body(i);
+  if (n % kLanes != 0) body(n - kLanes);
+}
+
+void gather32(const uint32_t* x, const int32_t* index, uint32_t* y, int64_t n) {
+  if (n < kLanes) {
+    for (int64_t i = 0; i < n; ++i) y[i] = x[index[i]];
+    return;
+  }
+  overlapping_vectors(n, [=](int64_t i) {
+    const Vec v = gather(reinterpret_cast<const float*>(x), index + i);
+    __builtin_memcpy(y + i, &v, sizeof(v));
+  });
+}
+
 void lerp_gather(const float* x, const int32_t* index0, const int32_t* index1, const float* weight, float* y,
                  int64_t n) {
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
+  if (n < kLanes) {
+    for (int64_t i = 0; i < n; ++i) y[i] = x[index0[i]] + (x[index1[i]] - x[index0[i]]) * weight[i];
+    return;
+  }
+  overlapping_vectors(n, [=](int64_t i) {
     const Vec a = gather(x, index0 + i), b = gather(x, index1 + i);
     store(y + i, a + (b - a) * load(weight + i));
-  }
-  for (; i < n; ++i) {
-    const float a = x[index0[i]], b = x[index1[i]];
-    y[i] = a + (b - a) * weight[i];
-  }
+  });
 }
 
 void lerp_rows(const float* a, const float* b, float weight, float* y, int64_t n) {
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    const Vec va = load(a + i);
-    store(y + i, va + (load(b + i) - va) * weight);
+  if (n < kLanes) {
+    for (int64_t i = 0; i < n; ++i) y[i] = a[i] + (b[i] - a[i]) * weight;
+    return;
   }
-  for (; i < n; ++i) y[i] = a[i] + (b[i] - a[i]) * weight;
+  overlapping_vectors(n, [=](int64_t i) {
+    const Vec v = load(a + i);
+    store(y + i, v + (load(b + i) - v) * weight);
+  });
 }
 
 constexpr void fill_move(SimdTable& t) {
   t.transpose32 = transpose32;
+  t.gather32 = gather32;
   t.lerp_gather = lerp_gather;
   t.lerp_rows = lerp_rows;
 }

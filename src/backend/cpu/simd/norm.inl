@@ -28,46 +28,83 @@ struct UnarySubtractTwice {  // the order keeps small results exact when a is la
   static LIMBER_INLINE Vec of(Vec x, UnaryParams p) { return (x - p.a) - p.b; }
 };
 
-void softmax_rows(const float* x, float* y, int64_t rows, int64_t cols, bool log) {
-  for (int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
-    const float top = reduce_run<ReduceMax>(x, cols, 0.0f);
-    if (log) {
-      const float log_sum = log_of_scalar(reduce_run<ReduceExpSum>(x, cols, top));
-      unary_loop<UnarySubtractTwice>(x, y, cols, {top, log_sum});
-    } else {
-      const float sum = exp_and_sum(x, y, cols, top);
-      unary_loop<UnaryAffine>(y, y, cols, {1.0f / sum, 0.0f});
-    }
-  }
+// Rows that go through the passes of an operator together: the passes of one row depend on each other, those
+// of different rows overlap in the processor.
+constexpr int64_t kRowBlock = 8;
+
+// Calls body(first, count) for blocks of rows that together stay in the first-level cache.
+template <typename Body>
+LIMBER_INLINE void for_row_blocks(int64_t rows, int64_t cols, Body body) {
+  const int64_t most = cols <= 1024 ? kRowBlock : 1;
+  for (int64_t r = 0; r < rows; r += most) body(r, rows - r < most ? rows - r : most);
 }
 
-// One vector of columns; `Full` false: only the first `left` of its lanes exist.
-template <bool kFull>
-LIMBER_INLINE void softmax_column(const float* x, float* y, int64_t n, int64_t stride, int64_t left, bool log) {
-  const auto get = [left](const float* p) { return kFull ? load(p) : load_n(p, left); };
-  const auto put = [left](float* p, Vec v) { kFull ? store(p, v) : store_n(p, v, left); };
-  Vec top = splat(-kInfinity);
-  for (int64_t i = 0; i < n; ++i) top = ReduceMax::join(top, get(x + i * stride));
-  Vec sum{};
-  if (log) {
-    for (int64_t i = 0; i < n; ++i) sum += exp_of_nonpositive(get(x + i * stride) - top);
-    const Vec log_sum = log_of(sum);
-    for (int64_t i = 0; i < n; ++i) put(y + i * stride, (get(x + i * stride) - top) - log_sum);
-    return;
+void softmax_rows(const float* x, float* y, int64_t rows, int64_t cols, bool log) {
+  for_row_blocks(rows, cols, [=](int64_t first, int64_t count) {
+    float top[kRowBlock], sum[kRowBlock];
+    const float* src = x + first * cols;
+    float* dst = y + first * cols;
+    for (int64_t r = 0; r < count; ++r) top[r] = reduce_run<ReduceMax>(src + r * cols, cols, 0.0f);
+    if (log) {
+      for (int64_t r = 0; r < count; ++r) sum[r] = reduce_run<ReduceExpSum>(src + r * cols, cols, top[r]);
+      for (int64_t r = 0; r < count; ++r) {
+        unary_loop<UnarySubtractTwice>(src + r * cols, dst + r * cols, cols, {top[r], log_of_scalar(sum[r])});
+      }
+    } else {
+      for (int64_t r = 0; r < count; ++r) sum[r] = exp_and_sum(src + r * cols, dst + r * cols, cols, top[r]);
+      for (int64_t r = 0; r < count; ++r) {
+        unary_loop<UnaryAffine>(dst + r * cols, dst + r * cols, cols, {1.0f / sum[r], 0.0f});
+      }
+    }
+  });
+}
+
+// A vector of y, or the first `left` lanes of it.
+LIMBER_INLINE Vec load_some(const float* p, int64_t left) {
+  return left >= kLanes ? load(p) : load_n(p, left);
+}
+LIMBER_INLINE void store_some(float* p, Vec v, int64_t left) {
+  left >= kLanes ? store(p, v) : store_n(p, v, left);
+}
+
+// At most kColumnTile columns: rows are read in order, so that memory is walked in long stretches.
+constexpr int64_t kColumnTile = 256;
+void softmax_column_tile(const float* x, float* y, int64_t n, int64_t stride, int64_t width, bool log) {
+  alignas(64) float top[kColumnTile], sum[kColumnTile];
+  const auto columns = [width](auto body) {
+    for (int64_t j = 0; j < width; j += kLanes) body(j, width - j);
+  };
+  columns([&](int64_t j, int64_t) {
+    store(top + j, splat(-kInfinity));
+    store(sum + j, Vec{});
+  });
+  for (int64_t i = 0; i < n; ++i) {
+    columns([&](int64_t j, int64_t left) {
+      store(top + j, ReduceMax::join(load(top + j), load_some(x + i * stride + j, left)));
+    });
   }
   for (int64_t i = 0; i < n; ++i) {
-    const Vec e = exp_of_nonpositive(get(x + i * stride) - top);
-    put(y + i * stride, e);
-    sum += e;
+    columns([&](int64_t j, int64_t left) {
+      const Vec e = exp_of_nonpositive(load_some(x + i * stride + j, left) - load(top + j));
+      store(sum + j, load(sum + j) + e);
+      if (!log) store_some(y + i * stride + j, e, left);
+    });
   }
-  const Vec factor = 1.0f / sum;
-  for (int64_t i = 0; i < n; ++i) put(y + i * stride, get(y + i * stride) * factor);
+  columns([&](int64_t j, int64_t) { store(sum + j, log ? log_of(load(sum + j)) : 1.0f / load(sum + j)); });
+  for (int64_t i = 0; i < n; ++i) {
+    columns([&](int64_t j, int64_t left) {
+      const int64_t at = i * stride + j;
+      const Vec r = log ? (load_some(x + at, left) - load(top + j)) - load(sum + j)
+                        : load_some(y + at, left) * load(sum + j);
+      store_some(y + at, r, left);
+    });
+  }
 }
 
 void softmax_columns(const float* x, float* y, int64_t n, int64_t stride, int64_t width, bool log) {
-  int64_t c = 0;
-  for (; c + kLanes <= width; c += kLanes) softmax_column<true>(x + c, y + c, n, stride, kLanes, log);
-  if (c < width) softmax_column<false>(x + c, y + c, n, stride, width - c, log);
+  for (int64_t c = 0; c < width; c += kColumnTile) {
+    softmax_column_tile(x + c, y + c, n, stride, width - c < kColumnTile ? width - c : kColumnTile, log);
+  }
 }
 
 // Sum of (x - mean)^2 over at most kReduceBlock elements.
@@ -87,14 +124,19 @@ LIMBER_INLINE float squared_distance(const float* x, int64_t n, float mean) {
   return sum_lanes(a + b);
 }
 
-void moments(const float* x, int64_t n, float* mean, float* variance) {
-  const float m = reduce_run<ReduceSum>(x, n, 0.0f) / static_cast<float>(n);
+// The same over any number.
+LIMBER_INLINE float distance_run(const float* x, int64_t n, float mean) {
+  if (n <= kReduceBlock) return squared_distance(x, n, mean);
   double sum = 0;
   for (int64_t i = 0; i < n; i += kReduceBlock) {
-    sum += squared_distance(x + i, n - i < kReduceBlock ? n - i : kReduceBlock, m);
+    sum += squared_distance(x + i, n - i < kReduceBlock ? n - i : kReduceBlock, mean);
   }
-  *mean = m;
-  *variance = static_cast<float>(sum / static_cast<double>(n));
+  return static_cast<float>(sum);
+}
+
+void moments(const float* x, int64_t n, float* mean, float* variance) {
+  *mean = reduce_run<ReduceSum>(x, n, 0.0f) / static_cast<float>(n);
+  *variance = distance_run(x, n, *mean) / static_cast<float>(n);
 }
 
 template <bool kScale, bool kBias>
@@ -120,20 +162,29 @@ void normalize_row(const LayerNormArgs& args, const float* x, float* y, float me
 }
 
 void layer_norm(const LayerNormArgs& args) {
-  const auto row = args.scale != nullptr ? (args.bias != nullptr ? normalize_row<true, true> : normalize_row<true, false>)
-                                         : (args.bias != nullptr ? normalize_row<false, true> : normalize_row<false, false>);
-  for (int64_t r = 0; r < args.rows; ++r) {
-    const float* x = args.x + r * args.cols;
-    float mean, variance;
-    moments(x, args.cols, &mean, &variance);
-    const float inv_std = rsqrt_of_scalar(variance + args.epsilon);
-    row(args, x, args.y + r * args.cols, mean, inv_std);
-    if (args.mean != nullptr) args.mean[r] = mean;
-    if (args.inv_std != nullptr) args.inv_std[r] = inv_std;
-  }
+  const auto row = args.scale != nullptr
+                       ? (args.bias != nullptr ? normalize_row<true, true> : normalize_row<true, false>)
+                       : (args.bias != nullptr ? normalize_row<false, true> : normalize_row<false, false>);
+  const auto scaled = 1.0f / static_cast<float>(args.cols);
+  for_row_blocks(args.rows, args.cols, [&](int64_t first, int64_t count) {
+    float mean[kRowBlock], inv_std[kRowBlock];
+    const float* x = args.x + first * args.cols;
+    for (int64_t r = 0; r < count; ++r)
+      mean[r] = reduce_run<ReduceSum>(x + r * args.cols, args.cols, 0.0f) * scaled;
+    for (int64_t r = 0; r < count; ++r) {
+      const float variance = distance_run(x + r * args.cols, args.cols, mean[r]) * scaled;
+      inv_std[r] = rsqrt_of_scalar(variance + args.epsilon);
+    }
+    for (int64_t r = 0; r < count; ++r) {
+      row(args, x + r * args.cols, args.y + (first + r) * args.cols, mean[r], inv_std[r]);
+      if (args.mean != nullptr) args.mean[first + r] = mean[r];
+      if (args.inv_std != nullptr) args.inv_std[first + r] = inv_std[r];
+    }
+  });
 }
 
-void affine_columns(const float* x, float* y, int64_t rows, int64_t cols, const float* scale, const float* shift) {
+void affine_columns(const float* x, float* y, int64_t rows, int64_t cols, const float* scale,
+                    const float* shift) {
   for (int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
     int64_t i = 0;
     for (; i + kLanes <= cols; i += kLanes) store(y + i, load(x + i) * load(scale + i) + load(shift + i));
@@ -143,28 +194,22 @@ void affine_columns(const float* x, float* y, int64_t rows, int64_t cols, const 
   }
 }
 
-template <bool kFull>
-LIMBER_INLINE void lrn_column(const float* x, float* y, int64_t left, const LrnArgs& args) {
-  const auto get = [left](const float* p) { return kFull ? load(p) : load_n(p, left); };
+void lrn(const float* x, float* y, int64_t width, const LrnArgs& args) {
   const int64_t before = (args.size - 1) / 2, after = args.size - 1 - before;
   for (int64_t c = 0; c < args.channels; ++c) {
     const int64_t first = c - before < 0 ? 0 : c - before;
     const int64_t last = c + after >= args.channels ? args.channels - 1 : c + after;
-    Vec sum{};
-    for (int64_t k = first; k <= last; ++k) {
-      const Vec v = get(x + k * args.stride);
-      sum += v * v;
+    for (int64_t j = 0; j < width; j += kLanes) {
+      Vec sum{};
+      for (int64_t k = first; k <= last; ++k) {
+        const Vec v = load_some(x + k * args.stride + j, width - j);
+        sum += v * v;
+      }
+      const Vec base = sum * args.alpha + args.bias;
+      const int64_t at = c * args.stride + j;
+      store_some(y + at, load_some(x + at, width - j) * power_of(base, -args.beta), width - j);
     }
-    const Vec base = sum * args.alpha + args.bias;
-    const Vec r = get(x + c * args.stride) * power_of(base, -args.beta);
-    kFull ? store(y + c * args.stride, r) : store_n(y + c * args.stride, r, left);
   }
-}
-
-void lrn(const float* x, float* y, int64_t width, const LrnArgs& args) {
-  int64_t c = 0;
-  for (; c + kLanes <= width; c += kLanes) lrn_column<true>(x + c, y + c, kLanes, args);
-  if (c < width) lrn_column<false>(x + c, y + c, width - c, args);
 }
 
 constexpr void fill_norm(SimdTable& t) {

@@ -6,8 +6,8 @@ namespace {
 // Query rows of one piece of work: enough to use each packed key often, few enough for the scores to stay
 // in the second-level cache.
 int64_t block_rows_for(int64_t queries, int64_t keys) {
-  const int64_t fits = std::max<int64_t>(8, 65536 / std::max<int64_t>(1, keys));
-  const int64_t most = std::min<int64_t>(48, fits);
+  const int64_t fits = std::max<int64_t>(8, 262144 / std::max<int64_t>(1, keys));
+  const int64_t most = std::min<int64_t>(64, fits);
   const int64_t blocks = std::max<int64_t>(1, (queries + most - 1) / most);
   return (queries + blocks - 1) / blocks;
 }
@@ -58,7 +58,8 @@ class Attention {
     const int64_t grain = work < kWorthAThread ? workers_ : 1;
     parallel_for(workers_, grain, [&](int64_t begin, int64_t end) {
       for (int64_t w = begin; w < end; ++w) {
-        run_blocks(io, w * share, std::min(total, (w + 1) * share), static_cast<float*>(io.scratch) + w * scratch_);
+        run_blocks(io, w * share, std::min(total, (w + 1) * share),
+                   static_cast<float*>(io.scratch) + w * scratch_);
       }
     });
   }
@@ -69,11 +70,13 @@ class Attention {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t h = i / blocks_, row = i % blocks_ * head_.block_rows;
       const float* values = io.in<float>(2) + h * head_.keys * head_.width;
-      if (h != packed) table_->attention_pack(head_, io.in<float>(1) + h * head_.keys * head_.depth, values, scratch);
+      if (h != packed)
+        table_->attention_pack(head_, io.in<float>(1) + h * head_.keys * head_.depth, values, scratch);
       packed = h;
       AttentionMask mask;
       if (masked_) {
-        mask = {io.in<float>(3) + mask_offsets_[static_cast<size_t>(h)] + row * mask_row_, mask_row_, mask_col_};
+        mask = {io.in<float>(3) + mask_offsets_[static_cast<size_t>(h)] + row * mask_row_, mask_row_,
+                mask_col_};
       }
       table_->attention_rows(head_, io.in<float>(0) + (h * queries_ + row) * head_.depth,
                              std::min(head_.block_rows, queries_ - row), values, mask,

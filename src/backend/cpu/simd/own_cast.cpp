@@ -52,16 +52,26 @@ struct StoredBFloat16 {
 template <typename F>
 KernelPtr with_storage(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::kF32: return f(Stored<float>{});
-    case DType::kF64: return f(Stored<double>{});
-    case DType::kF16: return f(StoredHalf{});
-    case DType::kBF16: return f(StoredBFloat16{});
-    case DType::kI8: return f(Stored<int8_t>{});
-    case DType::kU8: return f(Stored<uint8_t>{});
-    case DType::kI32: return f(Stored<int32_t>{});
-    case DType::kI64: return f(Stored<int64_t>{});
-    case DType::kBool: return f(StoredBool{});
-    default: return nullptr;
+    case DType::kF32:
+      return f(Stored<float>{});
+    case DType::kF64:
+      return f(Stored<double>{});
+    case DType::kF16:
+      return f(StoredHalf{});
+    case DType::kBF16:
+      return f(StoredBFloat16{});
+    case DType::kI8:
+      return f(Stored<int8_t>{});
+    case DType::kU8:
+      return f(Stored<uint8_t>{});
+    case DType::kI32:
+      return f(Stored<int32_t>{});
+    case DType::kI64:
+      return f(Stored<int64_t>{});
+    case DType::kBool:
+      return f(StoredBool{});
+    default:
+      return nullptr;
   }
 }
 

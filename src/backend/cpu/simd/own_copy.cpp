@@ -64,6 +64,23 @@ Pieces pieces_along(const Graph& graph, const std::vector<ValueId>& parts, int a
   return Pieces(product(first.shape, 0, axis), bytes);
 }
 
+// memcpy that does not call a function for the few bytes that pieces of a last axis have.
+void copy_bytes(void* dst, const void* src, size_t n) {
+  switch (n) {
+    case 4:
+      std::memcpy(dst, src, 4);
+      break;
+    case 8:
+      std::memcpy(dst, src, 8);
+      break;
+    case 16:
+      std::memcpy(dst, src, 16);
+      break;
+    default:
+      std::memcpy(dst, src, n);
+  }
+}
+
 template <typename T>
 void copy_row(const T* src, int64_t stride, T* dst, int64_t n) {
   if (stride == 1) {
@@ -82,7 +99,8 @@ KernelPtr make_copy(StridedLoop loop, int64_t offset) {
     T* y = io.out<T>(0);
     loop.run(kGrain, [&](const LoopPart& part) {
       for (int64_t r = 0; r < part.rows; ++r) {
-        copy_row(x + part.in[0] + r * loop.row_stride(0), loop.col_stride(0), y + part.out + r * part.cols, part.cols);
+        copy_row(x + part.in[0] + r * loop.row_stride(0), loop.col_stride(0), y + part.out + r * part.cols,
+                 part.cols);
       }
     });
   });
@@ -120,8 +138,8 @@ StridedCopy plan_tile(const Shape& x, const Attrs& attrs) {
 }
 
 template <typename Index, typename T>
-void gather_rows(const void* x, const void* indices, void* y, int64_t begin, int64_t end, int64_t count, int64_t size,
-                 int64_t inner) {
+void gather_rows(const void* x, const void* indices, void* y, int64_t begin, int64_t end, int64_t count,
+                 int64_t size, int64_t inner) {
   const T* src = static_cast<const T*>(x);
   T* dst = static_cast<T*>(y) + begin * inner;
   const Index* index = static_cast<const Index*>(indices);
@@ -135,11 +153,16 @@ void gather_rows(const void* x, const void* indices, void* y, int64_t begin, int
 template <typename Index>
 auto gather_function(size_t element_size) -> decltype(&gather_rows<Index, uint8_t>) {
   switch (element_size) {
-    case 1: return &gather_rows<Index, uint8_t>;
-    case 2: return &gather_rows<Index, uint16_t>;
-    case 4: return &gather_rows<Index, uint32_t>;
-    case 8: return &gather_rows<Index, uint64_t>;
-    default: return nullptr;
+    case 1:
+      return &gather_rows<Index, uint8_t>;
+    case 2:
+      return &gather_rows<Index, uint16_t>;
+    case 4:
+      return &gather_rows<Index, uint32_t>;
+    case 8:
+      return &gather_rows<Index, uint64_t>;
+    default:
+      return nullptr;
   }
 }
 
@@ -149,8 +172,8 @@ KernelPtr make_concat(const Graph& graph, const Node& node) {
   return make_kernel([pieces = pieces_along(graph, node.inputs, static_cast<int>(node.attrs.i("axis")))](
                          const KernelIo& io) {
     pieces.run([&](size_t part, int64_t in_part, int64_t in_whole, size_t bytes) {
-      std::memcpy(static_cast<std::byte*>(io.outputs[0]) + in_whole,
-                  static_cast<const std::byte*>(io.inputs[part]) + in_part, bytes);
+      copy_bytes(static_cast<std::byte*>(io.outputs[0]) + in_whole,
+                 static_cast<const std::byte*>(io.inputs[part]) + in_part, bytes);
     });
   });
 }
@@ -160,13 +183,14 @@ KernelPtr make_split(const Graph& graph, const Node& node) {
   const TensorType& type = input_type(graph, node, 0);
   std::vector<int64_t> bytes;  // from the attribute: an output nobody wants has no type
   for (int64_t size : node.attrs.ints("sizes")) {
-    bytes.push_back(size * product(type.shape, axis + 1, type.rank()) * static_cast<int64_t>(dtype_size(type.dtype)));
+    bytes.push_back(size * product(type.shape, axis + 1, type.rank()) *
+                    static_cast<int64_t>(dtype_size(type.dtype)));
   }
   return make_kernel([pieces = Pieces(product(type.shape, 0, axis), bytes)](const KernelIo& io) {
     pieces.run([&](size_t part, int64_t in_part, int64_t in_whole, size_t n) {
       if (io.outputs[part] == nullptr) return;
-      std::memcpy(static_cast<std::byte*>(io.outputs[part]) + in_part,
-                  static_cast<const std::byte*>(io.inputs[0]) + in_whole, n);
+      copy_bytes(static_cast<std::byte*>(io.outputs[part]) + in_part,
+                 static_cast<const std::byte*>(io.inputs[0]) + in_whole, n);
     });
   });
 }
@@ -175,16 +199,22 @@ KernelPtr make_strided_copy(const Graph& graph, const Node& node) {
   const TensorType& x = input_type(graph, node, 0);
   const TensorType& y = output_type(graph, node);
   if (y.shape.elements() == 0) return make_kernel([](const KernelIo&) {});
-  const StridedCopy plan = node.op == OpKind::kSlice  ? plan_slice(x.shape, y.shape, node.attrs)
-                           : node.op == OpKind::kTile ? plan_tile(x.shape, node.attrs)
-                                                      : StridedCopy{y.shape.dims(), broadcast_strides(x.shape, y.shape)};
+  const StridedCopy plan = node.op == OpKind::kSlice ? plan_slice(x.shape, y.shape, node.attrs)
+                           : node.op == OpKind::kTile
+                               ? plan_tile(x.shape, node.attrs)
+                               : StridedCopy{y.shape.dims(), broadcast_strides(x.shape, y.shape)};
   StridedLoop loop(plan.dims, {plan.strides});
   switch (dtype_size(y.dtype)) {
-    case 1: return make_copy<uint8_t>(std::move(loop), plan.offset);
-    case 2: return make_copy<uint16_t>(std::move(loop), plan.offset);
-    case 4: return make_copy<uint32_t>(std::move(loop), plan.offset);
-    case 8: return make_copy<uint64_t>(std::move(loop), plan.offset);
-    default: return nullptr;
+    case 1:
+      return make_copy<uint8_t>(std::move(loop), plan.offset);
+    case 2:
+      return make_copy<uint16_t>(std::move(loop), plan.offset);
+    case 4:
+      return make_copy<uint32_t>(std::move(loop), plan.offset);
+    case 8:
+      return make_copy<uint64_t>(std::move(loop), plan.offset);
+    default:
+      return nullptr;
   }
 }
 

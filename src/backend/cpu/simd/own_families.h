@@ -21,8 +21,8 @@ KernelPtr make_batch_norm(const Graph& graph, const Node& node);
 KernelPtr make_layer_norm(const Graph& graph, const Node& node);
 KernelPtr make_group_norm(const Graph& graph, const Node& node);  // also InstanceNorm
 KernelPtr make_lrn(const Graph& graph, const Node& node);
-KernelPtr make_reduce(const Graph& graph, const Node& node);  // also the global average and max pools
-KernelPtr make_arg(const Graph& graph, const Node& node);     // ArgMax, ArgMin
+KernelPtr make_reduce(const Graph& graph, const Node& node);     // also the global average and max pools
+KernelPtr make_arg(const Graph& graph, const Node& node);        // ArgMax, ArgMin
 KernelPtr make_transpose(const Graph& graph, const Node& node);  // also DepthToSpace, SpaceToDepth
 KernelPtr make_concat(const Graph& graph, const Node& node);
 KernelPtr make_split(const Graph& graph, const Node& node);

@@ -52,8 +52,10 @@ Factory factory_of(OpKind op) {
     case OpKind::kClip:
     case OpKind::kNot:
     case OpKind::kIsNaN:
-    case OpKind::kIsInf: return &make_unary;
-    case OpKind::kCast: return &make_cast;
+    case OpKind::kIsInf:
+      return &make_unary;
+    case OpKind::kCast:
+      return &make_cast;
     case OpKind::kAdd:
     case OpKind::kSub:
     case OpKind::kMul:
@@ -69,14 +71,21 @@ Factory factory_of(OpKind op) {
     case OpKind::kLess:
     case OpKind::kLessOrEqual:
     case OpKind::kGreater:
-    case OpKind::kGreaterOrEqual: return &make_binary;
-    case OpKind::kWhere: return &make_where;
-    case OpKind::kAttention: return &make_attention;
-    case OpKind::kBatchNorm: return &make_batch_norm;
-    case OpKind::kLayerNorm: return &make_layer_norm;
+    case OpKind::kGreaterOrEqual:
+      return &make_binary;
+    case OpKind::kWhere:
+      return &make_where;
+    case OpKind::kAttention:
+      return &make_attention;
+    case OpKind::kBatchNorm:
+      return &make_batch_norm;
+    case OpKind::kLayerNorm:
+      return &make_layer_norm;
     case OpKind::kInstanceNorm:
-    case OpKind::kGroupNorm: return &make_group_norm;
-    case OpKind::kLRN: return &make_lrn;
+    case OpKind::kGroupNorm:
+      return &make_group_norm;
+    case OpKind::kLRN:
+      return &make_lrn;
     case OpKind::kGlobalAveragePool:
     case OpKind::kGlobalMaxPool:
     case OpKind::kReduceSum:
@@ -88,23 +97,34 @@ Factory factory_of(OpKind op) {
     case OpKind::kReduceL2:
     case OpKind::kReduceLogSum:
     case OpKind::kReduceLogSumExp:
-    case OpKind::kReduceSumSquare: return &make_reduce;
+    case OpKind::kReduceSumSquare:
+      return &make_reduce;
     case OpKind::kArgMax:
-    case OpKind::kArgMin: return &make_arg;
+    case OpKind::kArgMin:
+      return &make_arg;
     case OpKind::kSoftmax:
-    case OpKind::kLogSoftmax: return &make_softmax;
+    case OpKind::kLogSoftmax:
+      return &make_softmax;
     case OpKind::kTranspose:
     case OpKind::kDepthToSpace:
-    case OpKind::kSpaceToDepth: return &make_transpose;
-    case OpKind::kConcat: return &make_concat;
-    case OpKind::kSplit: return &make_split;
+    case OpKind::kSpaceToDepth:
+      return &make_transpose;
+    case OpKind::kConcat:
+      return &make_concat;
+    case OpKind::kSplit:
+      return &make_split;
     case OpKind::kSlice:
     case OpKind::kExpand:
-    case OpKind::kTile: return &make_strided_copy;
-    case OpKind::kGather: return &make_gather;
-    case OpKind::kPad: return &make_pad;
-    case OpKind::kResize: return &make_resize;
-    default: return nullptr;
+    case OpKind::kTile:
+      return &make_strided_copy;
+    case OpKind::kGather:
+      return &make_gather;
+    case OpKind::kPad:
+      return &make_pad;
+    case OpKind::kResize:
+      return &make_resize;
+    default:
+      return nullptr;
   }
 }
 

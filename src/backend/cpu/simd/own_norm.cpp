@@ -29,7 +29,8 @@ KernelPtr make_softmax(const Graph& graph, const Node& node) {
   const Shape& shape = input_type(graph, node, 0).shape;
   if (shape.rank() == 0) return nullptr;
   const int axis = static_cast<int>(node.attrs.i("axis"));
-  const int64_t outer = product(shape, 0, axis), n = shape.dim(axis), inner = product(shape, axis + 1, shape.rank());
+  const int64_t outer = product(shape, 0, axis), n = shape.dim(axis),
+                inner = product(shape, axis + 1, shape.rank());
   const bool log = node.op == OpKind::kLogSoftmax;
   const SimdTable& table = simd();
   if (inner == 1) {
@@ -71,7 +72,8 @@ KernelPtr make_batch_norm(const Graph& graph, const Node& node) {
         float* y = io.out<float>(0);
         if (inner == 1) {
           return parallel_for(images, row_grain(channels), [&](int64_t begin, int64_t end) {
-            table.affine_columns(x + begin * channels, y + begin * channels, end - begin, channels, factor, shift);
+            table.affine_columns(x + begin * channels, y + begin * channels, end - begin, channels, factor,
+                                 shift);
           });
         }
         const auto affine = table.unary[static_cast<size_t>(SimdUnary::kAffine)];

@@ -31,6 +31,7 @@ KernelPtr make_pad(const Graph& graph, const Node& node) {
   if (y.rank() == 0 || (!constant && mode != "edge" && mode != "reflect" && mode != "wrap")) return nullptr;
   if (y.shape.elements() == 0) return make_kernel([](const KernelIo&) {});
   if (!constant && x.shape.elements() == 0) return nullptr;
+  if (x.shape.dim(x.rank() - 1) > INT32_MAX) return nullptr;
   std::vector<std::vector<int64_t>> sources;
   for (int d = 0; d < y.rank(); ++d) {
     const int64_t before = node.attrs.ints("pads")[static_cast<size_t>(d)];

@@ -21,17 +21,27 @@ Rule rule_of(OpKind op) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   switch (op) {
     case OpKind::kReduceMean:
-    case OpKind::kGlobalAveragePool: return {SimdReduce::kSum, Finish::kMean, 0};
+    case OpKind::kGlobalAveragePool:
+      return {SimdReduce::kSum, Finish::kMean, 0};
     case OpKind::kReduceMax:
-    case OpKind::kGlobalMaxPool: return {SimdReduce::kMax, Finish::kNone, -kInf};
-    case OpKind::kReduceMin: return {SimdReduce::kMin, Finish::kNone, kInf};
-    case OpKind::kReduceProd: return {SimdReduce::kProd, Finish::kNone, 1};
-    case OpKind::kReduceL1: return {SimdReduce::kAbsSum, Finish::kNone, 0};
-    case OpKind::kReduceL2: return {SimdReduce::kSquareSum, Finish::kSqrt, 0};
-    case OpKind::kReduceLogSum: return {SimdReduce::kSum, Finish::kLog, 0};
-    case OpKind::kReduceLogSumExp: return {SimdReduce::kExpSum, Finish::kLog, 0};
-    case OpKind::kReduceSumSquare: return {SimdReduce::kSquareSum, Finish::kNone, 0};
-    default: return {SimdReduce::kSum, Finish::kNone, 0};
+    case OpKind::kGlobalMaxPool:
+      return {SimdReduce::kMax, Finish::kNone, -kInf};
+    case OpKind::kReduceMin:
+      return {SimdReduce::kMin, Finish::kNone, kInf};
+    case OpKind::kReduceProd:
+      return {SimdReduce::kProd, Finish::kNone, 1};
+    case OpKind::kReduceL1:
+      return {SimdReduce::kAbsSum, Finish::kNone, 0};
+    case OpKind::kReduceL2:
+      return {SimdReduce::kSquareSum, Finish::kSqrt, 0};
+    case OpKind::kReduceLogSum:
+      return {SimdReduce::kSum, Finish::kLog, 0};
+    case OpKind::kReduceLogSumExp:
+      return {SimdReduce::kExpSum, Finish::kLog, 0};
+    case OpKind::kReduceSumSquare:
+      return {SimdReduce::kSquareSum, Finish::kNone, 0};
+    default:
+      return {SimdReduce::kSum, Finish::kNone, 0};
   }
 }
 
@@ -82,19 +92,21 @@ class Reduction {
     parallel_for(outputs_ / width_ * tiles, row_grain(work), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t row = i / tiles, column = i % tiles * kTile;
-        reduce_tile(x + offset_of(kept_, row) + column, y + row * width_ + column, std::min(kTile, width_ - column));
+        reduce_tile(x + offset_of(kept_, row) + column, y + row * width_ + column,
+                    std::min(kTile, width_ - column));
       }
     });
   }
 
  private:
   static int64_t offset_of(const std::vector<Axis>& axes, int64_t index) {
+    if (axes.empty()) return 0;
     int64_t offset = 0;
-    for (size_t d = axes.size(); d-- > 0;) {
+    for (size_t d = axes.size() - 1; d > 0; --d) {
       offset += index % axes[d].size * axes[d].stride;
       index /= axes[d].size;
     }
-    return offset;
+    return offset + index * axes[0].stride;
   }
 
   int64_t outer_count() const { return count_ == 0 ? 0 : count_ / (last_reduced_ ? run_ : 1); }
@@ -149,10 +161,14 @@ class Reduction {
 
   float finish(float acc) const {
     switch (rule_.finish) {
-      case Finish::kMean: return acc / static_cast<float>(count_);
-      case Finish::kSqrt: return std::sqrt(acc);
-      case Finish::kLog: return rule_.reduce == SimdReduce::kExpSum ? acc : std::log(acc);
-      default: return acc;
+      case Finish::kMean:
+        return acc / static_cast<float>(count_);
+      case Finish::kSqrt:
+        return std::sqrt(acc);
+      case Finish::kLog:
+        return rule_.reduce == SimdReduce::kExpSum ? acc : std::log(acc);
+      default:
+        return acc;
     }
   }
 
@@ -163,29 +179,6 @@ class Reduction {
   int64_t run_ = 1, width_ = 1;
   bool last_reduced_ = true;
 };
-
-// Whether `candidate` replaces `best`: ties go to the first (or `last`) position, NaN beats every number.
-template <bool kMax>
-bool replaces(float candidate, float best, bool last) {
-  const bool nan = candidate != candidate, best_nan = best != best;
-  const bool better = kMax ? candidate > best : candidate < best;
-  return better | (nan & !best_nan) | (last & ((candidate == best) | (nan & best_nan)));
-}
-
-template <bool kMax>
-void arg_columns(const float* x, int64_t* y, int64_t n, int64_t inner, int64_t width, bool last) {
-  alignas(64) float best[kTile];
-  std::copy_n(x, width, best);
-  std::fill_n(y, width, 0);
-  for (int64_t i = 1; i < n; ++i) {
-    const float* row = x + i * inner;
-    for (int64_t j = 0; j < width; ++j) {
-      const bool take = replaces<kMax>(row[j], best[j], last);
-      best[j] = take ? row[j] : best[j];
-      y[j] = take ? i : y[j];
-    }
-  }
-}
 
 }  // namespace
 
@@ -208,18 +201,21 @@ KernelPtr make_arg(const Graph& graph, const Node& node) {
   if (type.dtype != DType::kF32 || type.rank() == 0) return nullptr;
   const int axis = static_cast<int>(node.attrs.i("axis"));
   const Shape& shape = type.shape;
-  const int64_t outer = product(shape, 0, axis), n = shape.dim(axis), inner = product(shape, axis + 1, shape.rank());
+  const int64_t outer = product(shape, 0, axis), n = shape.dim(axis),
+                inner = product(shape, axis + 1, shape.rank());
   const bool last = node.attrs.i("select_last", 0) != 0;
-  const auto columns = node.op == OpKind::kArgMax ? &arg_columns<true> : &arg_columns<false>;
-  if (n == 0) return nullptr;
-  return make_kernel([=](const KernelIo& io) {
+  const bool largest = node.op == OpKind::kArgMax;
+  if (n == 0 || n > INT32_MAX) return nullptr;
+  const SimdTable& table = simd();
+  return make_kernel([=, &table](const KernelIo& io) {
     const int64_t tiles = (inner + kTile - 1) / kTile;
     const float* x = io.in<float>(0);
     int64_t* y = io.out<int64_t>(0);
     parallel_for(outer * tiles, row_grain(n * std::min(inner, kTile)), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t row = i / tiles, column = i % tiles * kTile;
-        columns(x + row * n * inner + column, y + row * inner + column, n, inner, std::min(kTile, inner - column), last);
+        const ArgArgs args{n, inner, std::min(kTile, inner - column), largest, last};
+        table.arg_columns(x + row * n * inner + column, y + row * inner + column, args);
       }
     });
   });

@@ -13,7 +13,8 @@ struct AxisRule {
 
 // Where output coordinate i lies on the input; nullopt: a rule that is not known here.
 std::optional<double> source_coordinate(const std::string& rule, const AxisRule& axis, int64_t i) {
-  const auto x = static_cast<double>(i), in = static_cast<double>(axis.in), whole = static_cast<double>(axis.out);
+  const auto x = static_cast<double>(i), in = static_cast<double>(axis.in),
+             whole = static_cast<double>(axis.out);
   // The length the scale stands for: not whole when scales were given and the length was rounded down.
   const double exact = axis.scale * in;
   const double length = std::fabs(exact - whole) < 1e-4 ? whole : exact;
@@ -72,8 +73,15 @@ std::optional<LinearTaps> linear_taps(const std::string& rule, const AxisRule& a
 class Bilinear {
  public:
   Bilinear(int64_t planes, const AxisRule& vertical, const AxisRule& horizontal, LinearTaps y, LinearTaps x)
-      : table_(&simd()), planes_(planes), in_rows_(vertical.in), out_rows_(vertical.out), in_cols_(horizontal.in),
-        out_cols_(horizontal.out), copies_rows_(x.identity(horizontal.in)), y_(std::move(y)), x_(std::move(x)) {
+      : table_(&simd()),
+        planes_(planes),
+        in_rows_(vertical.in),
+        out_rows_(vertical.out),
+        in_cols_(horizontal.in),
+        out_cols_(horizontal.out),
+        copies_rows_(x.identity(horizontal.in)),
+        y_(std::move(y)),
+        x_(std::move(x)) {
     const int64_t useful = (planes_ * out_rows_ * out_cols_ + kGrain - 1) / kGrain;
     workers_ = std::max<int64_t>(1, std::min<int64_t>(max_threads(), useful));
   }
@@ -108,8 +116,8 @@ class Bilinear {
     }
     const int slot = cache.tags[0] == keep ? 1 : 0;
     cache.tags[slot] = row;
-    table_->lerp_gather(x + row * in_cols_, x_.first.data(), x_.second.data(), x_.weight.data(), cache.rows[slot],
-                        out_cols_);
+    table_->lerp_gather(x + row * in_cols_, x_.first.data(), x_.second.data(), x_.weight.data(),
+                        cache.rows[slot], out_cols_);
     return cache.rows[slot];
   }
 
@@ -133,12 +141,14 @@ class Bilinear {
 
 std::vector<AxisRule> axis_rules(const Shape& x, const Shape& y, const Attrs& attrs) {
   std::vector<AxisRule> axes;
-  for (int d = 0; d < x.rank(); ++d) axes.push_back({x.dim(d), y.dim(d), attrs.floats("scales")[static_cast<size_t>(d)]});
+  for (int d = 0; d < x.rank(); ++d)
+    axes.push_back({x.dim(d), y.dim(d), attrs.floats("scales")[static_cast<size_t>(d)]});
   return axes;
 }
 
 KernelPtr make_nearest(const TensorType& x, const std::vector<AxisRule>& axes, const Attrs& attrs) {
-  const std::string rule = attrs.s("coordinates", "half_pixel"), rounding = attrs.s("nearest", "round_prefer_floor");
+  const std::string rule = attrs.s("coordinates", "half_pixel"),
+                    rounding = attrs.s("nearest", "round_prefer_floor");
   std::vector<std::vector<int64_t>> sources;
   for (const AxisRule& axis : axes) {
     std::vector<int64_t> table;
@@ -183,7 +193,7 @@ KernelPtr make_linear(const std::vector<AxisRule>& axes, const Attrs& attrs) {
 
 KernelPtr make_resize(const Graph& graph, const Node& node) {
   const TensorType &x = input_type(graph, node, 0), &y = output_type(graph, node);
-  if (x.rank() == 0 || x.shape.elements() == 0) return nullptr;
+  if (x.rank() == 0 || x.shape.elements() == 0 || x.shape.dim(x.rank() - 1) > INT32_MAX) return nullptr;
   if (y.shape.elements() == 0) return make_kernel([](const KernelIo&) {});
   const std::vector<AxisRule> axes = axis_rules(x.shape, y.shape, node.attrs);
   const std::string mode = node.attrs.s("mode", "nearest");

@@ -10,7 +10,8 @@ constexpr int64_t kBlock = 64;
 
 // dst[c * dst_stride + r] = src[r * src_stride + c]
 template <typename T>
-void transpose_block(const T* src, int64_t src_stride, T* dst, int64_t dst_stride, int64_t rows, int64_t cols) {
+void transpose_block(const T* src, int64_t src_stride, T* dst, int64_t dst_stride, int64_t rows,
+                     int64_t cols) {
   constexpr int64_t kTile = 16;
   for (int64_t r0 = 0; r0 < rows; r0 += kTile) {
     for (int64_t c0 = 0; c0 < cols; c0 += kTile) {
@@ -124,7 +125,8 @@ template <typename T>
 KernelPtr make_permutation(const Permutation& p, int64_t elements) {
   if (elements == 0) return make_kernel([](const KernelIo&) {});
   if (p.dims.empty() || p.strides.back() == 1) return make_run_copy<T>(p);
-  return make_kernel([stack = TransposeStack(p)](const KernelIo& io) { stack.run(io.in<T>(0), io.out<T>(0)); });
+  return make_kernel(
+      [stack = TransposeStack(p)](const KernelIo& io) { stack.run(io.in<T>(0), io.out<T>(0)); });
 }
 
 }  // namespace
@@ -151,11 +153,16 @@ KernelPtr make_transpose(const Graph& graph, const Node& node) {
   const Permutation p(dims, perm);
   const int64_t elements = type.shape.elements();
   switch (dtype_size(type.dtype)) {
-    case 1: return make_permutation<uint8_t>(p, elements);
-    case 2: return make_permutation<uint16_t>(p, elements);
-    case 4: return make_permutation<uint32_t>(p, elements);
-    case 8: return make_permutation<uint64_t>(p, elements);
-    default: return nullptr;
+    case 1:
+      return make_permutation<uint8_t>(p, elements);
+    case 2:
+      return make_permutation<uint16_t>(p, elements);
+    case 4:
+      return make_permutation<uint32_t>(p, elements);
+    case 8:
+      return make_permutation<uint64_t>(p, elements);
+    default:
+      return nullptr;
   }
 }
 

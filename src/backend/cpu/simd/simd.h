@@ -7,20 +7,27 @@
 
 namespace limber {
 
-enum class SimdUnary : uint8_t {
-  kAbs, kNeg, kSign, kReciprocal, kFloor, kCeil, kRound, kSqrt, kExp, kLog, kErf, kTanh, kRelu, kSigmoid,
-  kSilu, kHardSwish, kMish, kSoftplus, kSoftsign, kGelu, kGeluTanh, kLeakyRelu, kElu, kCelu, kSelu,
-  kThresholdedRelu, kHardSigmoid, kShrink, kClip, kSquare, kCube,
-  kAffine,  // a * x + b
-  kCount,
-};
+// The lists of element-wise functions and reductions that exist in vectors. Affine is a * x + b.
+// clang-format off
+#define LIMBER_SIMD_UNARY(X) \
+  X(Abs) X(Neg) X(Sign) X(Reciprocal) X(Floor) X(Ceil) X(Round) X(Sqrt) X(Exp) X(Log) X(Erf) X(Tanh) X(Relu) \
+  X(Sigmoid) X(Silu) X(HardSwish) X(Mish) X(Softplus) X(Softsign) X(Gelu) X(GeluTanh) X(LeakyRelu) X(Elu) \
+  X(Celu) X(Selu) X(ThresholdedRelu) X(HardSigmoid) X(Shrink) X(Clip) X(Square) X(Cube) X(Affine)
+#define LIMBER_SIMD_BINARY(X) X(Add) X(Sub) X(Mul) X(Div) X(Min) X(Max) X(PRelu)
+// ExpSum is the sum of exp(x - shift).
+#define LIMBER_SIMD_REDUCE(X) X(Sum) X(Max) X(Min) X(Prod) X(AbsSum) X(SquareSum) X(ExpSum)
+// clang-format on
+
+#define LIMBER_ENUMERATOR(name) k##name,
+enum class SimdUnary : uint8_t { LIMBER_SIMD_UNARY(LIMBER_ENUMERATOR) kCount };
+enum class SimdBinary : uint8_t { LIMBER_SIMD_BINARY(LIMBER_ENUMERATOR) kCount };
+enum class SimdReduce : uint8_t { LIMBER_SIMD_REDUCE(LIMBER_ENUMERATOR) kCount };
+#undef LIMBER_ENUMERATOR
 
 // What the operator's attributes become: alpha or lambd or min in `a`, beta or bias or gamma or max in `b`.
 struct UnaryParams {
   float a = 0, b = 0;
 };
-
-enum class SimdBinary : uint8_t { kAdd, kSub, kMul, kDiv, kMin, kMax, kPRelu, kCount };
 
 // Two nested loops over operands a and b; y is dense. A column stride is 0 (one value per row) or 1.
 struct BinaryLoop {
@@ -29,10 +36,10 @@ struct BinaryLoop {
   int64_t a_col = 0, b_col = 0;
 };
 
-enum class SimdReduce : uint8_t {
-  kSum, kMax, kMin, kProd, kAbsSum, kSquareSum,
-  kExpSum,  // sum of exp(x - shift)
-  kCount,
+// For each of `width` columns, the index of the extreme of n elements that lie `stride` apart.
+struct ArgArgs {
+  int64_t n, stride, width;
+  bool largest, last;  // last: of equal ones the last, else the first; NaN beats every number
 };
 
 struct LayerNormArgs {
@@ -53,7 +60,7 @@ struct LrnArgs {
 // One attention head: q[M,D] k[T,D] v[T,E] -> y[M,E]; `depth` is D, `keys` is T, `width` is E.
 struct AttentionHead {
   int64_t keys, depth, width;
-  int64_t block_rows;  // the most query rows one call of attention_rows is given
+  int64_t block_rows;  // the most query rows one call of attention_rows is given; at most 64
   float scale;
 };
 
@@ -77,6 +84,8 @@ struct SimdTable {
   // acc[i] = acc[i] op x[i]; `shift` is read by kExpSum only.
   void (*accumulate[static_cast<size_t>(SimdReduce::kCount)])(float* acc, const float* x, const float* shift,
                                                               int64_t n);
+  // REQUIRES: 0 < n <= INT32_MAX
+  void (*arg_columns)(const float* x, int64_t* y, const ArgArgs& args);
   // Mean and (biased) variance. REQUIRES: n > 0
   void (*moments)(const float* x, int64_t n, float* mean, float* variance);
 
@@ -92,8 +101,11 @@ struct SimdTable {
   void (*lrn)(const float* x, float* y, int64_t width, const LrnArgs& args);
 
   // dst[c * dst_stride + r] = src[r * src_stride + c] for 4-byte elements.
-  void (*transpose32)(const uint32_t* src, int64_t src_stride, uint32_t* dst, int64_t dst_stride, int64_t rows,
-                      int64_t cols);
+  void (*transpose32)(const uint32_t* src, int64_t src_stride, uint32_t* dst, int64_t dst_stride,
+                      int64_t rows, int64_t cols);
+  // The three below: y overlaps none of the inputs.
+  // y[i] = x[index[i]] for 4-byte elements
+  void (*gather32)(const uint32_t* x, const int32_t* index, uint32_t* y, int64_t n);
   // y[i] = x[index0[i]] + (x[index1[i]] - x[index0[i]]) * weight[i]
   void (*lerp_gather)(const float* x, const int32_t* index0, const int32_t* index1, const float* weight,
                       float* y, int64_t n);

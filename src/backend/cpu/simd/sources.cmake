@@ -2,6 +2,7 @@
 # files hold the same code compiled once per instruction set; which one runs is decided at run time.
 file(GLOB LIMBER_SIMD_SOURCES CONFIGURE_DEPENDS RELATIVE "${CMAKE_SOURCE_DIR}/src/backend/cpu"
      "${CMAKE_SOURCE_DIR}/src/backend/cpu/simd/*.cpp")
+set_source_files_properties(${LIMBER_SIMD_SOURCES} PROPERTIES COMPILE_OPTIONS -O3)
 set(limber_simd_options -O3 -fno-math-errno -fno-trapping-math -ffp-contract=fast)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 warns about the deliberately undefined registers inside its own intrinsics headers.

@@ -17,6 +17,8 @@
 namespace limber::LIMBER_ISA {
 const SimdTable& table();
 namespace {
+// Each stands on those before it.
+// clang-format off
 #include "backend/cpu/simd/vec.inl"
 #include "backend/cpu/simd/math.inl"
 #include "backend/cpu/simd/elementwise.inl"
@@ -24,6 +26,7 @@ namespace {
 #include "backend/cpu/simd/norm.inl"
 #include "backend/cpu/simd/move.inl"
 #include "backend/cpu/simd/attention.inl"
+// clang-format on
 
 constexpr SimdTable make_table() {
   SimdTable t{};

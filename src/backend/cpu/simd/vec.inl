@@ -41,6 +41,11 @@ LIMBER_INLINE Vec sqrt_of(Vec v) { return _mm512_sqrt_ps(v); }
 LIMBER_INLINE Vec floor_of(Vec v) { return _mm512_roundscale_ps(v, 9); }
 LIMBER_INLINE Vec ceil_of(Vec v) { return _mm512_roundscale_ps(v, 10); }
 LIMBER_INLINE Vec rint_of(Vec v) { return _mm512_roundscale_ps(v, 8); }
+// a / b to 2 ulp, at a third of a division's price. REQUIRES: 2^-100 < |b| < 2^100
+LIMBER_INLINE Vec quotient(Vec a, Vec b) {
+  const Vec r = _mm512_rcp14_ps(b);
+  return a * (r * (2.0f - b * r));
+}
 // v * 2^n for integral n
 LIMBER_INLINE Vec scale_by_power(Vec v, Vec n) { return _mm512_scalef_ps(v, n); }
 LIMBER_INLINE __mmask16 first_lanes(int64_t n) { return static_cast<__mmask16>((1u << n) - 1); }
@@ -58,7 +63,8 @@ LIMBER_INLINE Vec floor_of(Vec v) { return _mm256_round_ps(v, 9); }
 LIMBER_INLINE Vec ceil_of(Vec v) { return _mm256_round_ps(v, 10); }
 LIMBER_INLINE Vec rint_of(Vec v) { return _mm256_round_ps(v, 8); }
 LIMBER_INLINE __m256i first_lanes(int64_t n) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),
+                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 LIMBER_INLINE Vec load_n(const float* p, int64_t n) { return _mm256_maskload_ps(p, first_lanes(n)); }
 LIMBER_INLINE void store_n(float* p, Vec v, int64_t n) { _mm256_maskstore_ps(p, first_lanes(n), v); }
@@ -74,10 +80,18 @@ LIMBER_INLINE Vec per_lane(Vec v, F f) {
   for (int i = 0; i < kLanes; ++i) y[i] = f(v[i]);
   return y;
 }
-LIMBER_INLINE Vec sqrt_of(Vec v) { return per_lane(v, [](float x) { return __builtin_sqrtf(x); }); }
-LIMBER_INLINE Vec floor_of(Vec v) { return per_lane(v, [](float x) { return __builtin_floorf(x); }); }
-LIMBER_INLINE Vec ceil_of(Vec v) { return per_lane(v, [](float x) { return __builtin_ceilf(x); }); }
-LIMBER_INLINE Vec rint_of(Vec v) { return per_lane(v, [](float x) { return __builtin_rintf(x); }); }
+LIMBER_INLINE Vec sqrt_of(Vec v) {
+  return per_lane(v, [](float x) { return __builtin_sqrtf(x); });
+}
+LIMBER_INLINE Vec floor_of(Vec v) {
+  return per_lane(v, [](float x) { return __builtin_floorf(x); });
+}
+LIMBER_INLINE Vec ceil_of(Vec v) {
+  return per_lane(v, [](float x) { return __builtin_ceilf(x); });
+}
+LIMBER_INLINE Vec rint_of(Vec v) {
+  return per_lane(v, [](float x) { return __builtin_rintf(x); });
+}
 LIMBER_INLINE Vec load_n(const float* p, int64_t n) {
   Vec v{};
   for (int64_t i = 0; i < n; ++i) v[i] = p[i];
@@ -92,6 +106,7 @@ LIMBER_INLINE Vec gather(const float* p, const int32_t* index) {
   return v;
 }
 #endif
+LIMBER_INLINE Vec quotient(Vec a, Vec b) { return a / b; }
 // In two steps, so that denormal results and overflow come out right. REQUIRES: |n| < 252
 LIMBER_INLINE Vec scale_by_power(Vec v, Vec n) {
   const IVec whole = __builtin_convertvector(n, IVec);
