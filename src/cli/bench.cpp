@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/clock.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/options.h"
 #include "cli/table.h"
 #include "io/npy.h"
@@ -64,20 +64,20 @@ void report(const BenchOptions& options, const Plan& plan, double compile_second
   const double p50 = percentile(times, 0.50), p95 = percentile(times, 0.95), p99 = percentile(times, 0.99);
   const double per_second = static_cast<double>(batch_of(plan)) / mean;
   if (options.json) {
-    const nlohmann::json out{{"model", options.model},
-                             {"threads", plan.threads},
-                             {"batch", batch_of(plan)},
-                             {"runs", times.size()},
-                             {"min_s", times.front()},
-                             {"p50_s", p50},
-                             {"p95_s", p95},
-                             {"p99_s", p99},
-                             {"max_s", times.back()},
-                             {"mean_s", mean},
-                             {"items_per_s", per_second},
-                             {"arena_bytes", plan.arena_bytes},
-                             {"compile_s", compile_seconds}};
-    fmt::print("{}\n", out.dump(2));
+    const Json out = Json::object({{"model", options.model},
+                                   {"threads", plan.threads},
+                                   {"batch", batch_of(plan)},
+                                   {"runs", times.size()},
+                                   {"min_s", times.front()},
+                                   {"p50_s", p50},
+                                   {"p95_s", p95},
+                                   {"p99_s", p99},
+                                   {"max_s", times.back()},
+                                   {"mean_s", mean},
+                                   {"items_per_s", per_second},
+                                   {"arena_bytes", plan.arena_bytes},
+                                   {"compile_s", compile_seconds}});
+    fmt::print("{}\n", out.text());
     return;
   }
   fmt::print("{}, batch {}, {} threads, {} runs; compiled in {}\n\n", options.model, batch_of(plan),
@@ -155,18 +155,15 @@ Result<int> bench(const BenchOptions& options) {
 
 }  // namespace
 
-void add_bench(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("bench", "Latency percentiles and throughput on random input");
+void add_bench(CommandLine& line) {
   auto options = std::make_shared<BenchOptions>();
-  add_model_options(*command, *options);
-  add_build_options(*command, *options);
-  command->add_option("--runs", options->runs, "Number of runs; 0: as many as fit --seconds")
-      ->check(CLI::Range(0, 100000000));
-  command->add_option("--seconds", options->seconds, "How long to measure")->check(CLI::Range(0.0, 86400.0));
-  command->add_option("--warm-up", options->warm_up, "Runs before measuring")->check(CLI::Range(0, 1000000));
-  command->add_flag("--worker", options->worker,
-                    "Obey 'run COUNT', 'check IN.npy OUT.npy' and 'quit' on stdin");
-  command->callback([options, &action] { action = [options] { return bench(*options); }; });
+  Arguments arguments = line.add("bench", "Latency percentiles and throughput on random input",
+                                 [options] { return bench(*options); });
+  add_common(arguments, *options);
+  arguments.number("--runs", options->runs, 0, 100000000, "Number of runs; 0 (default): what fits --seconds");
+  arguments.number("--seconds", options->seconds, 0.0, 86400.0, "How long to measure; default 3");
+  arguments.number("--warm-up", options->warm_up, 0, 1000000, "Runs before measuring; default 5");
+  arguments.flag("--worker", options->worker, "Obey 'run COUNT', 'check IN.npy OUT.npy', 'quit' on stdin");
 }
 
 }  // namespace limber

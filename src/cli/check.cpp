@@ -1,8 +1,8 @@
 // limber check: can this model run here, and if not, why.
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/options.h"
 #include "cli/table.h"
 
@@ -36,16 +36,20 @@ std::string full_name(const OperatorUse& use) {
 }
 
 void print_json(const CommonOptions& options, const std::vector<OperatorUse>& uses, const Status& loaded) {
-  nlohmann::json out{
-      {"model", options.model}, {"supported", loaded.ok()}, {"operators", nlohmann::json::array()}};
+  Json operators = Json::array();
   for (const OperatorUse& use : uses) {
-    nlohmann::json row{{"op", use.op_type},  {"domain", use.domain},   {"version", use.version},
-                       {"count", use.count}, {"forward", use.forward}, {"gradient", use.gradient}};
-    if (!use.reason.empty()) row["reason"] = use.reason;
-    out["operators"].push_back(std::move(row));
+    Json row = Json::object({{"op", use.op_type},
+                             {"domain", use.domain},
+                             {"version", use.version},
+                             {"count", use.count},
+                             {"forward", use.forward},
+                             {"gradient", use.gradient}});
+    if (!use.reason.empty()) row.set("reason", use.reason);
+    operators.push(row);
   }
-  if (!loaded.ok()) out["error"] = loaded.message();
-  fmt::print("{}\n", out.dump(2));
+  Json out = Json::object({{"model", options.model}, {"supported", loaded.ok()}, {"operators", operators}});
+  if (!loaded.ok()) out.set("error", loaded.message());
+  fmt::print("{}\n", out.text());
 }
 
 void print_text(const CommonOptions& options, const std::vector<OperatorUse>& uses, const Status& loaded) {
@@ -71,15 +75,15 @@ void print_text(const CommonOptions& options, const std::vector<OperatorUse>& us
 void print_list(const CheckOptions& options) {
   const auto operators = supported_operators();
   if (options.json) {
-    nlohmann::json out = nlohmann::json::array();
+    Json out = Json::array();
     for (const SupportedOperator& op : operators) {
-      out.push_back({{"op", op.op_type},
-                     {"first", op.first_version},
-                     {"last", op.last_version},
-                     {"forward", true},
-                     {"gradient", false}});
+      out.push(Json::object({{"op", op.op_type},
+                             {"first", op.first_version},
+                             {"last", op.last_version},
+                             {"forward", true},
+                             {"gradient", false}}));
     }
-    fmt::print("{}\n", out.dump(2));
+    fmt::print("{}\n", out.text());
     return;
   }
   fmt::print("| operator | operator sets | forward | gradient |\n|---|---|---|---|\n");
@@ -112,15 +116,12 @@ Result<int> check(const CheckOptions& options) {
 
 }  // namespace
 
-void add_check(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("check", "Which operators a model needs and whether they are supported");
+void add_check(CommandLine& line) {
   auto options = std::make_shared<CheckOptions>();
-  add_model_options(*command, *options);
-  command->get_option("model")->required(false);
-  command->add_flag("--list", options->list, "Instead: every operator Limber has, as a Markdown table");
-  add_build_options(*command, *options);
-  command->callback([options, &action] { action = [options] { return check(*options); }; });
+  Arguments arguments = line.add("check", "Which operators a model needs and whether they are supported",
+                                 [options] { return check(*options); });
+  add_common(arguments, *options, Arguments::Need::kOptional);
+  arguments.flag("--list", options->list, "Instead: every operator Limber has, as a Markdown table");
 }
 
 }  // namespace limber

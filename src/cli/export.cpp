@@ -1,8 +1,7 @@
 // limber export: any model Limber can load, as plain ONNX.
-#include <nlohmann/json.hpp>
-
 #include "api/fold.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/options.h"
 
 namespace limber {
@@ -22,11 +21,11 @@ Result<int> run_export(const ExportCommand& options) {
   }
   LIMBER_TRY(export_onnx(model.graph, *model.params, options.output, options.format));
   if (options.json) {
-    const nlohmann::json out{{"file", options.output},
-                             {"opset", options.format.opset},
-                             {"nodes", model.graph.num_nodes()},
-                             {"parameters", parameter_elements(model)}};
-    fmt::print("{}\n", out.dump(2));
+    const Json out = Json::object({{"file", options.output},
+                                   {"opset", options.format.opset},
+                                   {"nodes", model.graph.num_nodes()},
+                                   {"parameters", parameter_elements(model)}});
+    fmt::print("{}\n", out.text());
   } else {
     fmt::print("wrote {}: opset {}, {} nodes ({} before), {} parameters\n", options.output,
                options.format.opset, model.graph.num_nodes(), before, parameter_elements(model));
@@ -36,17 +35,15 @@ Result<int> run_export(const ExportCommand& options) {
 
 }  // namespace
 
-void add_export(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("export", "Write a model as plain ONNX");
+void add_export(CommandLine& line) {
   auto options = std::make_shared<ExportCommand>();
-  add_model_options(*command, *options);
-  add_build_options(*command, *options);
-  command->add_option("-o,--output", options->output, "File to write")->required()->type_name("FILE");
-  command->add_flag("--fold", options->fold, "Fold normalisation into weights and drop what does nothing");
-  command->add_option("--opset", options->format.opset, "Operator set of the file")
-      ->check(CLI::Range(17, 18));
-  command->add_flag("--external-data", options->format.external_data, "Weights in a second file, FILE.data");
-  command->callback([options, &action] { action = [options] { return run_export(*options); }; });
+  Arguments arguments =
+      line.add("export", "Write a model as plain ONNX", [options] { return run_export(*options); });
+  add_common(arguments, *options);
+  arguments.text("-o,--output", options->output, "FILE", "File to write", Arguments::Need::kRequired);
+  arguments.flag("--fold", options->fold, "Fold normalisation into weights and drop what does nothing");
+  arguments.number("--opset", options->format.opset, 17, 18, "Operator set of the file: 17 (default) or 18");
+  arguments.flag("--external-data", options->format.external_data, "Weights in a second file, FILE.data");
 }
 
 }  // namespace limber

@@ -1,9 +1,9 @@
 // limber inspect: what is in a model and what it costs.
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/options.h"
 #include "cli/table.h"
 #include "ops/op_def.h"
@@ -60,45 +60,41 @@ Status measure(const Model& model, const InspectOptions& options, Cost& cost) {
   return {};
 }
 
-nlohmann::json tensor_json(const std::string& name, const TensorType& type) {
-  nlohmann::json dims = nlohmann::json::array();
-  for (const Dim& dim : type.shape) {
-    if (dim.is_constant()) {
-      dims.push_back(dim.value());
-    } else {
-      dims.push_back(dim.to_string());
-    }
-  }
-  return {{"name", name}, {"dtype", dtype_name(type.dtype)}, {"shape", dims}};
+Json tensor_json(const std::string& name, const TensorType& type) {
+  Json dims = Json::array();
+  for (const Dim& dim : type.shape) dims.push(dim.is_constant() ? Json(dim.value()) : Json(dim.to_string()));
+  return Json::object({{"name", name}, {"dtype", dtype_name(type.dtype)}, {"shape", dims}});
 }
 
 void print_json(const Model& model, const InspectOptions& options, const Cost& cost) {
   const Graph& graph = model.graph;
-  nlohmann::json out{{"model", options.model},
-                     {"name", graph.name},
-                     {"opset", model.opset},
-                     {"ir_version", model.ir_version},
-                     {"producer", model.producer},
-                     {"nodes", graph.num_nodes()},
-                     {"parameters", parameter_elements(model)},
-                     {"parameter_bytes", model.params->bytes()}};
-  for (ValueId input : graph.inputs())
-    out["inputs"].push_back(tensor_json(graph.value(input).name, graph.type(input)));
-  for (const Output& output : graph.outputs()) {
-    out["outputs"].push_back(tensor_json(output.name, graph.type(output.value)));
-  }
+  Json out = Json::object({{"model", options.model},
+                           {"name", graph.name},
+                           {"opset", model.opset},
+                           {"ir_version", model.ir_version},
+                           {"producer", model.producer},
+                           {"nodes", graph.num_nodes()},
+                           {"parameters", parameter_elements(model)},
+                           {"parameter_bytes", model.params->bytes()}});
+  Json inputs = Json::array(), outputs = Json::array(), operators = Json::array();
+  for (ValueId input : graph.inputs()) inputs.push(tensor_json(graph.value(input).name, graph.type(input)));
+  for (const Output& output : graph.outputs())
+    outputs.push(tensor_json(output.name, graph.type(output.value)));
   for (const auto& [name, use] : cost.operators) {
-    out["operators"].push_back({{"op", name}, {"count", use.count}, {"flops", use.flops}});
+    operators.push(Json::object({{"op", name}, {"count", use.count}, {"flops", use.flops}}));
   }
+  out.set("inputs", inputs);
+  out.set("outputs", outputs);
+  out.set("operators", operators);
   if (cost.why_not.ok()) {
-    out["flops"] = cost.flops;
-    out["arena_bytes"] = cost.arena_bytes;
-    out["input_output_bytes"] = cost.io_bytes;
-    out["plan"] = {{"steps", cost.steps}, {"reorders", cost.reorders}};
+    out.set("flops", cost.flops);
+    out.set("arena_bytes", cost.arena_bytes);
+    out.set("input_output_bytes", cost.io_bytes);
+    out.set("plan", Json::object({{"steps", cost.steps}, {"reorders", cost.reorders}}));
   } else {
-    out["unknown"] = cost.why_not.message();
+    out.set("unknown", cost.why_not.message());
   }
-  fmt::print("{}\n", out.dump(2));
+  fmt::print("{}\n", out.text());
 }
 
 void print_cost(const Cost& cost) {
@@ -166,15 +162,13 @@ Result<int> inspect(const InspectOptions& options) {
 
 }  // namespace
 
-void add_inspect(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("inspect", "What is in a model: inputs, outputs, size, cost, operators");
+void add_inspect(CommandLine& line) {
   auto options = std::make_shared<InspectOptions>();
-  add_model_options(*command, *options);
-  add_build_options(*command, *options);
-  command->add_flag("--graph", options->graph, "Print the graph as text");
-  command->add_flag("--plan", options->plan, "Print the compiled plan: every step, layout and reorder");
-  command->callback([options, &action] { action = [options] { return inspect(*options); }; });
+  Arguments arguments = line.add("inspect", "What is in a model: inputs, outputs, size, cost, operators",
+                                 [options] { return inspect(*options); });
+  add_common(arguments, *options);
+  arguments.flag("--graph", options->graph, "Print the graph as text");
+  arguments.flag("--plan", options->plan, "Print the compiled plan: every step, layout and reorder");
 }
 
 }  // namespace limber

@@ -1,3 +1,10 @@
 #include "cli/commands.h"
 
-int main(int argc, char** argv) { return limber::run_command_line(argc, argv); }
+int main(int argc, char** argv) {
+  limber::CommandLine line;
+  for (auto* add : {limber::add_inspect, limber::add_check, limber::add_run, limber::add_profile,
+                    limber::add_bench, limber::add_export}) {
+    add(line);
+  }
+  return line.run(argc, argv);
+}

@@ -1,9 +1,9 @@
 #include "cli/options.h"
 
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <charconv>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -11,21 +11,35 @@
 namespace limber {
 namespace {
 
-int64_t parse_integer(const std::string& option, const std::string& text) {
+std::optional<int64_t> parse_integer(const std::string& text) {
   int64_t value = 0;
   const char* end = text.data() + text.size();
   const auto [stop, problem] = std::from_chars(text.data(), end, value);
-  if (problem != std::errc() || stop != end || text.empty()) {
-    throw CLI::ValidationError(option, fmt::format("'{}' is not a whole number", text));
-  }
+  if (problem != std::errc() || stop != end || text.empty()) return std::nullopt;
   return value;
 }
 
-void set_log_level(const std::string& level) {
-  auto logger = spdlog::stderr_logger_st("limber");
-  logger->set_pattern("%Y-%m-%dT%H:%M:%SZ %l %v", spdlog::pattern_time_type::utc);
-  logger->set_level(spdlog::level::from_str(level));
-  spdlog::set_default_logger(std::move(logger));
+// Splits at the last '=': names of inputs may hold one.
+std::optional<std::pair<std::string, std::string>> parse_assignment(const std::string& text) {
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) return std::nullopt;
+  return std::pair(text.substr(0, equals), text.substr(equals + 1));
+}
+
+std::string take_dim(CommonOptions& options, const std::string& text) {
+  const auto assignment = parse_assignment(text);
+  const auto value = assignment ? parse_integer(assignment->second) : std::nullopt;
+  if (!value || *value < 1) return fmt::format("'{}' should be NAME=NUMBER, as in height=480", text);
+  options.dims[assignment->first] = *value;
+  return {};
+}
+
+std::string take_shape(CommonOptions& options, const std::string& text) {
+  const auto assignment = parse_assignment(text);
+  const auto dims = assignment ? parse_dims(assignment->second) : std::vector<int64_t>();
+  if (dims.empty()) return fmt::format("'{}' should be NAME=DIMENSIONS, as in image=1x3x224x224", text);
+  options.shapes[assignment->first] = dims;
+  return {};
 }
 
 void fill(Tensor tensor, Random& random) {
@@ -60,75 +74,29 @@ std::vector<int64_t> parse_dims(const std::string& text) {
       token += c;
       continue;
     }
-    const int64_t dim = token == "?" ? -1 : parse_integer("--shape", token);
-    if (dim < -1 || dim == 0)
-      throw CLI::ValidationError("--shape", fmt::format("dimension {} in '{}'", dim, text));
-    dims.push_back(dim);
+    const auto dim = token == "?" ? -1 : parse_integer(token);
+    if (!dim || *dim < -1 || *dim == 0) return {};
+    dims.push_back(*dim);
     token.clear();
   }
   return dims;
 }
 
-std::pair<std::string, std::string> parse_assignment(const std::string& option, const std::string& text) {
-  const size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
-    throw CLI::ValidationError(option, fmt::format("'{}' should be NAME=VALUE", text));
-  }
-  return {text.substr(0, equals), text.substr(equals + 1)};
-}
-
-void add_model_options(CLI::App& command, CommonOptions& options) {
-  command.add_option("model", options.model, "ONNX file or builtin:NAME")->required()->type_name("MODEL");
-  command.add_flag("--json", options.json, "Machine-readable output");
-  command.add_option_function<std::string>("--log-level", set_log_level, "What goes to stderr")
-      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
-      ->default_str("warn")
-      ->run_callback_for_default()
-      ->force_callback();
-}
-
-void add_build_options(CLI::App& command, CommonOptions& options) {
-  command.add_option("--threads", options.threads, "Threads to use; 0: every core")
-      ->check(CLI::Range(0, 1024));
-  command.add_option("--batch", options.batch, "First dimension of the inputs")
-      ->check(CLI::Range(1, 1 << 20));
-  command
-      .add_option_function<std::vector<std::string>>(
-          "--dim",
-          [&options](const std::vector<std::string>& texts) {
-            for (const std::string& text : texts) {
-              const auto [name, value] = parse_assignment("--dim", text);
-              options.dims[name] = parse_integer("--dim", value);
-            }
-          },
-          "Value of an open dimension, for instance height=480")
-      ->type_name("NAME=N")
-      ->expected(1)
-      ->take_all();
-  command
-      .add_option_function<std::vector<std::string>>(
-          "--shape",
-          [&options](const std::vector<std::string>& texts) {
-            for (const std::string& text : texts) {
-              const auto [name, dims] = parse_assignment("--shape", text);
-              options.shapes[name] = parse_dims(dims);
-            }
-          },
-          "Shape of an input, for instance image=1x3x224x224; ? keeps a dimension")
-      ->type_name("NAME=DxDx..")
-      ->expected(1)
-      ->take_all();
-  command.add_option("--tune", options.tune, "Time the candidates of every layer: auto, on, off")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, Tuning>{{"auto", Tuning::kAuto}, {"on", Tuning::kOn}, {"off", Tuning::kOff}}))
-      ->type_name("WHEN");
-  command.add_option("--tune-cache", options.tune_cache, "Where timings are kept between runs")
-      ->type_name("FILE");
-  command.add_option("--seed", options.seed, "Seed of random inputs");
-  command.add_option("--backend", options.reference, "cpu, or ref: the slow, obvious kernels")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"cpu", false}, {"ref", true}}))
-      ->type_name("NAME");
-  command.add_flag("!--no-optimize", options.optimize, "Compile the graph as it is in the file");
+void add_common(Arguments& arguments, CommonOptions& options, Arguments::Need model) {
+  arguments.text("model", options.model, "MODEL", "ONNX file or builtin:NAME", model);
+  arguments.flag("--json", options.json, "Machine-readable output");
+  arguments.number("--threads", options.threads, 0, 1024, "Threads to use; 0 (default): every core");
+  arguments.number("--batch", options.batch, 1, int64_t{1} << 20, "First dimension of the inputs");
+  arguments.parsed("--dim", "NAME=N", "Value of an open dimension, as in height=480",
+                   [&options](const std::string& text) { return take_dim(options, text); });
+  arguments.parsed("--shape", "NAME=DIMS", "Shape of an input, as in image=1x3x224x224; ? keeps a dimension",
+                   [&options](const std::string& text) { return take_shape(options, text); });
+  arguments.choice("--tune", options.tune, {"auto", "on", "off"},
+                   "Time the candidates of every layer: on, off, auto (default: in bench and profile)");
+  arguments.text("--tune-cache", options.tune_cache, "FILE", "Where timings are kept between runs");
+  arguments.seed("--seed", options.seed, "Seed of random inputs");
+  arguments.choice("--backend", options.backend, {"cpu", "ref"}, "cpu, or ref: the slow, obvious kernels");
+  arguments.flag("!--no-optimize", options.optimize, "Compile the graph as it is in the file");
 }
 
 Result<Model> load(const CommonOptions& options) {
@@ -146,9 +114,9 @@ Result<std::shared_ptr<const Plan>> build(const Model& model, const CommonOption
   spec.threads = options.threads;
   spec.batch = options.batch;
   spec.symbols = options.dims;
-  spec.tune = options.tune == Tuning::kOn || (options.tune == Tuning::kAuto && auto_tunes);
+  spec.tune = options.tune == "on" || (options.tune == "auto" && auto_tunes);
   spec.tune_cache = options.tune_cache;
-  spec.reference = options.reference;
+  spec.reference = options.backend == "ref";
   spec.optimize = options.optimize;
   const double start = now_seconds();
   auto plan = build_plan(model, spec);

@@ -71,18 +71,18 @@ std::vector<ClassScore> top_of_row(std::span<const float> row, int k,
 
 }  // namespace
 
-Result<nlohmann::json> write_outputs(const std::string& folder, const std::vector<NamedTensor>& outputs) {
-  nlohmann::json list = nlohmann::json::array();
+Result<Json> write_outputs(const std::string& folder, const std::vector<NamedTensor>& outputs) {
+  Json list = Json::array();
   std::set<std::string> taken;
   for (const NamedTensor& output : outputs) {
     const std::string file = file_name(output.name, taken);
     LIMBER_TRY(write_npy(folder + "/" + file, output.tensor));
-    list.push_back({{"name", output.name},
-                    {"file", file},
-                    {"dtype", dtype_name(output.tensor.dtype())},
-                    {"shape", output.tensor.shape().dims()}});
+    list.push(Json::object({{"name", output.name},
+                            {"file", file},
+                            {"dtype", dtype_name(output.tensor.dtype())},
+                            {"shape", output.tensor.shape().dims()}}));
   }
-  LIMBER_TRY(os_files().write(folder + "/outputs.json", list.dump(2) + "\n"));
+  LIMBER_TRY(os_files().write(folder + "/outputs.json", list.text() + "\n"));
   return list;
 }
 

@@ -1,10 +1,10 @@
 // From the outputs of a session to files and text.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/json.h"
 #include "tensor/tensor.h"
 
 namespace limber {
@@ -16,7 +16,7 @@ struct NamedTensor {
 
 // Writes DIR/NAME.npy for each (odd characters become '_') and DIR/outputs.json, which is returned: a
 // list of {"name", "file", "dtype", "shape"}.
-Result<nlohmann::json> write_outputs(const std::string& folder, const std::vector<NamedTensor>& outputs);
+Result<Json> write_outputs(const std::string& folder, const std::vector<NamedTensor>& outputs);
 
 struct ClassScore {
   int64_t index = 0;

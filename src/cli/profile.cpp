@@ -1,9 +1,9 @@
 // limber profile: where the time goes, and how far that is from what the machine can do.
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/options.h"
 #include "cli/table.h"
 #include "device/cpu.h"
@@ -123,36 +123,38 @@ void print_summary(const Plan& plan, const Profile& profile, const std::vector<R
   fmt::print("             {}; more than 100 % means the data came from a cache\n", cpu_info().name);
 }
 
+Json row_json(const Row& row, double total, const Roofline& roofline, bool per_op) {
+  Json item = Json::object({{"op", row.op},
+                            {"count", row.count},
+                            {"time_s", row.seconds},
+                            {"share", total > 0 ? row.seconds / total : 0},
+                            {"flops", row.flops},
+                            {"bytes", row.bytes},
+                            {"of_roofline", of_roofline(row, roofline)}});
+  if (per_op) return item;
+  item.set("name", row.name);
+  item.set("implementation", row.impl);
+  item.set("layout", row.layouts);
+  return item;
+}
+
 void print_json(const Plan& plan, const Profile& profile, const std::vector<Row>& rows,
                 const Roofline& roofline, const ProfileOptions& options) {
   const double total = sum_seconds(rows);
-  nlohmann::json out{{"model", options.model},
-                     {"threads", plan.threads},
-                     {"run_s", profile.total_s},
-                     {"steps_s", total},
-                     {"arena_bytes", plan.arena_bytes},
-                     {"reorders", plan.num_reorders()},
-                     {"roofline",
-                      {{"flops_per_s", roofline.flops},
-                       {"copy_bytes_per_s", roofline.copy_bytes},
-                       {"triad_bytes_per_s", roofline.triad_bytes}}},
-                     {"rows", nlohmann::json::array()}};
-  for (const Row& row : rows) {
-    nlohmann::json item{{"op", row.op},
-                        {"count", row.count},
-                        {"time_s", row.seconds},
-                        {"share", total > 0 ? row.seconds / total : 0},
-                        {"flops", row.flops},
-                        {"bytes", row.bytes},
-                        {"of_roofline", of_roofline(row, roofline)}};
-    if (!options.per_op) {
-      item["name"] = row.name;
-      item["implementation"] = row.impl;
-      item["layout"] = row.layouts;
-    }
-    out["rows"].push_back(std::move(item));
-  }
-  fmt::print("{}\n", out.dump(2));
+  Json items = Json::array();
+  for (const Row& row : rows) items.push(row_json(row, total, roofline, options.per_op));
+  const Json ceilings = Json::object({{"flops_per_s", roofline.flops},
+                                      {"copy_bytes_per_s", roofline.copy_bytes},
+                                      {"triad_bytes_per_s", roofline.triad_bytes}});
+  const Json out = Json::object({{"model", options.model},
+                                 {"threads", plan.threads},
+                                 {"run_s", profile.total_s},
+                                 {"steps_s", total},
+                                 {"arena_bytes", plan.arena_bytes},
+                                 {"reorders", plan.num_reorders()},
+                                 {"roofline", ceilings},
+                                 {"rows", items}});
+  fmt::print("{}\n", out.text());
 }
 
 Result<int> profile(ProfileOptions& options) {
@@ -182,18 +184,16 @@ Result<int> profile(ProfileOptions& options) {
 
 }  // namespace
 
-void add_profile(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("profile", "Time per operator, against this machine's measured roofline");
+void add_profile(CommandLine& line) {
   auto options = std::make_shared<ProfileOptions>();
-  add_model_options(*command, *options);
-  add_build_options(*command, *options);
-  command->add_option("--runs", options->runs, "Runs to take the median of")->check(CLI::Range(1, 1000000));
-  command->add_option("--rows", options->rows, "Rows to print; 0: all")->check(CLI::Range(0, 1000000));
-  command->add_flag("--per-op", options->per_op, "One row per kind of operator");
-  command->add_flag("--in-order", options->in_order, "In the order of execution instead of by time");
-  command->add_flag("--wide", options->wide, "Nothing shortened, and the memory layouts");
-  command->callback([options, &action] { action = [options] { return profile(*options); }; });
+  Arguments arguments = line.add("profile", "Time per operator, against this machine's measured roofline",
+                                 [options] { return profile(*options); });
+  add_common(arguments, *options);
+  arguments.number("--runs", options->runs, 1, 1000000, "Runs to take the median of; default 20");
+  arguments.number("--rows", options->rows, 0, 1000000, "Rows to print; 0: all; default 30");
+  arguments.flag("--per-op", options->per_op, "One row per kind of operator");
+  arguments.flag("--in-order", options->in_order, "In the order of execution instead of by time");
+  arguments.flag("--wide", options->wide, "Nothing shortened, and the memory layouts");
 }
 
 }  // namespace limber

@@ -1,4 +1,5 @@
 // limber run: one inference on files.
+#include <algorithm>
 #include <charconv>
 
 #include "base/clock.h"
@@ -20,7 +21,7 @@ struct RunOptions : CommonOptions {
 };
 
 // "0.5" for all channels or "0.485,0.456,0.406".
-std::array<float, 3> parse_channels(const std::string& option, const std::string& text) {
+std::string parse_channels(const std::string& text, std::array<float, 3>& to) {
   std::vector<float> values;
   const char* at = text.data();
   const char* end = at + text.size();
@@ -32,27 +33,24 @@ std::array<float, 3> parse_channels(const std::string& option, const std::string
     at = stop == end ? end : stop + 1;
   }
   if (at != end || (values.size() != 1 && values.size() != 3)) {
-    throw CLI::ValidationError(option,
-                               fmt::format("'{}' should be one number or three, as in 0.5,0.5,0.5", text));
+    return fmt::format("'{}' should be one number or three, as in 0.5,0.5,0.5", text);
   }
-  if (values.size() == 1) values.assign(3, values[0]);
-  return {values[0], values[1], values[2]};
+  for (size_t c = 0; c < 3; ++c) to[c] = values[values.size() == 1 ? 0 : c];
+  return {};
 }
 
-void parse_std(RunOptions& options, const std::string& text) {
-  options.image.normalisation.std = parse_channels("--std", text);
-  for (const float x : options.image.normalisation.std) {
-    if (!(x > 0)) throw CLI::ValidationError("--std", fmt::format("'{}' must be positive", text));
-  }
+std::string parse_std(const std::string& text, std::array<float, 3>& to) {
+  const std::string problem = parse_channels(text, to);
+  const bool positive = std::all_of(to.begin(), to.end(), [](float x) { return x > 0; });
+  return problem.empty() && !positive ? fmt::format("'{}' must be positive", text) : problem;
 }
 
-void parse_size(RunOptions& options, const std::string& text) {
-  options.image.size = parse_dims(text);
-  for (const int64_t side : options.image.size) {
-    if (side < 1 || side > kMaxImageSide || options.image.size.size() > 2) {
-      throw CLI::ValidationError("--size", fmt::format("'{}' should be SIDE or HEIGHTxWIDTH", text));
-    }
-  }
+std::string parse_size(const std::string& text, std::vector<int64_t>& to) {
+  to = parse_dims(text);
+  const bool sides = std::all_of(to.begin(), to.end(), [](int64_t x) { return x > 0 && x <= kMaxImageSide; });
+  return sides && (to.size() == 1 || to.size() == 2)
+             ? ""
+             : fmt::format("'{}' should be SIDE or HEIGHTxWIDTH, at most {} a side", text, kMaxImageSide);
 }
 
 struct Prepared {
@@ -113,17 +111,17 @@ std::string top_text(const Prepared& prepared, const std::vector<std::vector<Cla
   return text;
 }
 
-nlohmann::json top_json(const Prepared& prepared, const std::vector<std::vector<ClassScore>>& rows) {
-  nlohmann::json list = nlohmann::json::array();
+Json top_json(const Prepared& prepared, const std::vector<std::vector<ClassScore>>& rows) {
+  Json list = Json::array();
   for (size_t row = 0; row < rows.size(); ++row) {
-    nlohmann::json hits = nlohmann::json::array();
+    Json hits = Json::array();
     for (const ClassScore& hit : rows[row]) {
-      hits.push_back({{"class", hit.index},
-                      {"label", hit.label},
-                      {"score", hit.score},
-                      {"probability", hit.probability}});
+      hits.push(Json::object({{"class", hit.index},
+                              {"label", hit.label},
+                              {"score", hit.score},
+                              {"probability", hit.probability}}));
     }
-    list.push_back({{"row", row}, {"name", row_name(prepared, row)}, {"top", hits}});
+    list.push(Json::object({{"row", row}, {"name", row_name(prepared, row)}, {"top", hits}}));
   }
   return list;
 }
@@ -151,14 +149,15 @@ Result<int> run(RunOptions& options) {
   const auto outputs = outputs_of(*prepared.session);
   const auto rows = top_classes(outputs, options.top, labels);
   const std::string top = top_text(prepared, rows);
-  nlohmann::json written = nlohmann::json::array();
+  Json written = Json::array();
   if (!options.output.empty()) {
     LIMBER_ASSIGN(written, write_outputs(options.output, outputs));
     if (!rows.empty()) LIMBER_TRY(os_files().write(options.output + "/top.txt", top));
   }
   if (options.json) {
-    const nlohmann::json out{{"outputs", written}, {"top", top_json(prepared, rows)}, {"run_s", seconds}};
-    fmt::print("{}\n", out.dump(2));
+    const Json out =
+        Json::object({{"outputs", written}, {"top", top_json(prepared, rows)}, {"run_s", seconds}});
+    fmt::print("{}\n", out.text());
   } else {
     print_outputs(outputs, seconds);
     fmt::print("{}", top);
@@ -168,43 +167,27 @@ Result<int> run(RunOptions& options) {
 
 }  // namespace
 
-void add_run(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("run", "Run a model once on .npy files or images");
+void add_run(CommandLine& line) {
   auto options = std::make_shared<RunOptions>();
-  add_model_options(*command, *options);
-  add_build_options(*command, *options);
-  command
-      ->add_option("-i,--input", options->inputs,
-                   ".npy, JPEG, PNG or builtin:image; several images make a batch")
-      ->required()
-      ->type_name("[NAME=]FILE");
-  command
-      ->add_option("-o,--output", options->output,
-                   "Folder for every output as .npy, outputs.json and top.txt")
-      ->type_name("DIR");
-  auto* o = options.get();
-  command
-      ->add_option_function<std::string>(
-          "--mean",
-          [o](const std::string& text) { o->image.normalisation.mean = parse_channels("--mean", text); },
-          "Subtracted from pixels scaled to 0..1: one number or R,G,B (default 0)")
-      ->type_name("R,G,B");
-  command
-      ->add_option_function<std::string>(
-          "--std", [o](const std::string& text) { parse_std(*o, text); },
-          "What pixels are then divided by: one number or R,G,B (default 1)")
-      ->type_name("R,G,B");
-  command
-      ->add_option_function<std::string>(
-          "--size", [o](const std::string& text) { parse_size(*o, text); },
-          "Resize images to SIDExSIDE or HxW; with --crop, SIDE is the shorter side")
-      ->type_name("SIDE|HxW");
-  command->add_option("--crop", options->image.crop, "Then cut this square out of the middle")
-      ->check(CLI::Range(1, kMaxImageSide))
-      ->type_name("SIDE");
-  command->add_option("--labels", options->labels, "Class names, one per line")->type_name("FILE");
-  command->add_option("--top", options->top, "Classes to print per row")->check(CLI::Range(1, 1000));
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
+  RunOptions& o = *options;
+  Arguments arguments =
+      line.add("run", "Run a model once on .npy files or images", [options] { return run(*options); });
+  add_common(arguments, o);
+  arguments.texts("-i,--input", o.inputs, "[NAME=]FILE",
+                  ".npy, JPEG, PNG or builtin:image; several images make a batch",
+                  Arguments::Need::kRequired);
+  arguments.text("-o,--output", o.output, "DIR", "Folder for every output as .npy, outputs.json and top.txt");
+  arguments.parsed(
+      "--mean", "R,G,B", "Subtracted from pixels scaled to 0..1: one number or three (default 0)",
+      [&o](const std::string& text) { return parse_channels(text, o.image.normalisation.mean); });
+  arguments.parsed("--std", "R,G,B", "What pixels are then divided by: one number or three (default 1)",
+                   [&o](const std::string& text) { return parse_std(text, o.image.normalisation.std); });
+  arguments.parsed("--size", "SIDE|HxW",
+                   "Resize images to SIDExSIDE or HxW; with --crop, SIDE is the shorter side",
+                   [&o](const std::string& text) { return parse_size(text, o.image.size); });
+  arguments.number("--crop", o.image.crop, 1, kMaxImageSide, "Then cut this square out of the middle");
+  arguments.text("--labels", o.labels, "FILE", "Class names, one per line");
+  arguments.number("--top", o.top, 1, 1000, "Classes to print per row; default 5");
 }
 
 }  // namespace limber

@@ -30,8 +30,8 @@ std::string version_text() {
       "ONNX     operator sets {} to {}\n"
       "kernels  {}\n"
       "CPU      {}, {} cores ({})",
-      LIMBER_VERSION, LIMBER_BUILD, __VERSION__, kOldestOpset, newest_opset(), cpu_backend_version(), cpu.name,
-      cpu.cores, fmt::join(cpu.features, " "));
+      LIMBER_VERSION, LIMBER_BUILD, __VERSION__, kOldestOpset, newest_opset(), cpu_backend_version(),
+      cpu.name, cpu.cores, fmt::join(cpu.features, " "));
 }
 
 }  // namespace limber

@@ -1,0 +1,121 @@
+#include "cli/arguments.h"
+
+#include <fmt/core.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.h"
+
+namespace limber {
+namespace {
+
+void set_need(CLI::Option* option, Arguments::Need need) {
+  option->required(need == Arguments::Need::kRequired);
+}
+
+void set_log_level(const std::string& level) {
+  auto logger = spdlog::stderr_logger_st("limber");
+  logger->set_pattern("%Y-%m-%dT%H:%M:%SZ %l %v", spdlog::pattern_time_type::utc);
+  logger->set_level(spdlog::level::from_str(level));
+  spdlog::set_default_logger(std::move(logger));
+}
+
+int report(const Status& status) {
+  fmt::print(stderr, "limber: error: {}\n", status.message());
+  return status.code() == Code::kUnsupported ? kExitUnsupported : kExitFailed;
+}
+
+// CLI11 throws for --help and --version too: those are not errors.
+int report_parse(const CLI::App& app, const CLI::ParseError& problem) {
+  if (problem.get_exit_code() == 0) return app.exit(problem);
+  fmt::print(stderr, "limber: error: {}\nlimber: see 'limber --help' or 'limber COMMAND --help'\n",
+             problem.what());
+  return kExitUsage;
+}
+
+}  // namespace
+
+void Arguments::text(const char* names, std::string& to, const char* type, const char* help, Need need) {
+  set_need(app_->add_option(names, to, help)->type_name(type), need);
+}
+
+void Arguments::texts(const char* names, std::vector<std::string>& to, const char* type, const char* help,
+                      Need need) {
+  set_need(app_->add_option(names, to, help)->type_name(type), need);
+}
+
+void Arguments::number(const char* names, int& to, int low, int high, const char* help) {
+  app_->add_option(names, to, help)->check(CLI::Range(low, high))->type_name("N");
+}
+
+void Arguments::number(const char* names, int64_t& to, int64_t low, int64_t high, const char* help) {
+  app_->add_option(names, to, help)->check(CLI::Range(low, high))->type_name("N");
+}
+
+void Arguments::number(const char* names, double& to, double low, double high, const char* help) {
+  app_->add_option(names, to, help)->check(CLI::Range(low, high))->type_name("N");
+}
+
+void Arguments::seed(const char* names, uint64_t& to, const char* help) {
+  app_->add_option(names, to, help)->type_name("N");
+}
+
+void Arguments::flag(const char* names, bool& to, const char* help) { app_->add_flag(names, to, help); }
+
+void Arguments::choice(const char* names, std::string& to, std::vector<std::string> values,
+                       const char* help) {
+  app_->add_option(names, to, help)->check(CLI::IsMember(std::move(values)))->type_name("");
+}
+
+void Arguments::parsed(const char* names, const char* type, const char* help, Parse parse) {
+  auto each = [names = std::string(names), parse = std::move(parse)](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) {
+      if (const std::string problem = parse(text); !problem.empty())
+        throw CLI::ValidationError(names, problem);
+    }
+  };
+  app_->add_option_function<std::vector<std::string>>(names, std::move(each), help)
+      ->type_name(type)
+      ->expected(1)
+      ->take_all();
+}
+
+CommandLine::CommandLine()
+    : app_(std::make_unique<CLI::App>("Runs ONNX vision models fast on this machine.", "limber")) {
+  app_->set_version_flag("--version", version_text, "Version, build, operator sets, kernels, CPU");
+  app_->require_subcommand(1);
+  app_->footer(
+      "MODEL is an ONNX file or builtin:resnet8, builtin:mobilenet, builtin:vit.\n"
+      "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 unsupported operator.");
+}
+
+CommandLine::~CommandLine() = default;
+
+Arguments CommandLine::add(const char* name, const char* help, Action action) {
+  CLI::App* command = app_->add_subcommand(name, help);
+  command->callback([this, action = std::move(action)] { chosen_ = action; });
+  Arguments arguments(command);
+  arguments.choice("--log-level", log_level_, {"trace", "debug", "info", "warn", "error", "off"},
+                   "What goes to stderr: trace, debug, info, warn (default), error, off");
+  return arguments;
+}
+
+int CommandLine::run(int argc, char** argv) {
+  try {
+    app_->parse(argc, argv);
+  } catch (const CLI::ParseError& problem) {
+    return report_parse(*app_, problem);
+  }
+  set_log_level(log_level_);
+  const Result<int> outcome = chosen_();
+  return outcome.ok() ? *outcome : report(outcome.status());
+}
+
+int usage_error(const Status& status) {
+  fmt::print(stderr, "limber: error: {}\n", status.message());
+  return kExitUsage;
+}
+
+}  // namespace limber
