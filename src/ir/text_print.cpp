@@ -98,11 +98,13 @@ struct AttrText {
   std::string operator()(int64_t value) const { return fmt::format("{}", value); }
   std::string operator()(double value) const { return float_text(value); }
   std::string operator()(const std::string& value) const { return text::quoted(value); }
-  std::string operator()(const std::vector<int64_t>& values) const { return "[" + joined(values, ",", *this) + "]"; }
-  std::string operator()(const std::vector<double>& values) const {
-    return "[" + joined(values, ",", *this) + (values.empty() ? "]f" : "]");
+  std::string operator()(const std::vector<int64_t>& values) const {
+    return fmt::format("[{}]", joined(values, ",", *this));
   }
-  std::string operator()(const Shape& shape) const { return "<" + shape.to_string() + ">"; }
+  std::string operator()(const std::vector<double>& values) const {
+    return fmt::format("[{}]{}", joined(values, ",", *this), values.empty() ? "f" : "");
+  }
+  std::string operator()(const Shape& shape) const { return fmt::format("<{}>", shape.to_string()); }
 };
 
 class Printer {
@@ -115,7 +117,7 @@ class Printer {
     for (uint32_t v = 0; v < graph_.num_values(); ++v) stored(ValueId{v});
     for (const Node& n : graph_.nodes()) node(n);
     for (const Output& o : graph_.outputs()) {
-      const std::string rows = o.rows == kNoValue ? "" : " rows " + name(o.rows);
+      const std::string rows = o.rows == kNoValue ? "" : fmt::format(" rows {}", name(o.rows));
       line("  output {} as {}{}", name(o.value), text::quoted(o.name), rows);
     }
     line("}}");
@@ -135,7 +137,7 @@ class Printer {
 
   std::string name(ValueId v) const {
     if (v == kNoValue) return "_";
-    return "%" + word(graph_.value(v).name);
+    return fmt::format("%{}", word(graph_.value(v).name));
   }
 
   std::string typed(ValueId v) const {
@@ -153,7 +155,8 @@ class Printer {
     }
     std::string elements;
     for (int64_t i = 0; i < constant.elements(); ++i) {
-      elements += (i == 0 ? "" : ", ") + element_text(constant, i);
+      if (i > 0) elements += ", ";
+      elements += element_text(constant, i);
     }
     line("  const {} = {{{}}}", typed(v), elements);
   }
@@ -164,11 +167,12 @@ class Printer {
     std::string text = node.outputs.empty() ? "()" : joined(node.outputs, ", ", type_text);
     text += fmt::format(" = {}({})", op_name(node.op), joined(node.inputs, ", ", name_text));
     if (!node.attrs.entries().empty()) {
-      text += " {" + joined(node.attrs.entries(), ", ", [](const auto& entry) {
-                return word(entry.first) + "=" + std::visit(AttrText{}, entry.second);
-              }) + "}";
+      const auto attr_text = [](const auto& entry) {
+        return fmt::format("{}={}", word(entry.first), std::visit(AttrText{}, entry.second));
+      };
+      text += fmt::format(" {{{}}}", joined(node.attrs.entries(), ", ", attr_text));
     }
-    if (!node.name.empty()) text += " " + text::quoted(node.name);
+    if (!node.name.empty()) text += fmt::format(" {}", text::quoted(node.name));
     line("  {}", text);
   }
 

@@ -118,7 +118,8 @@ Result<bool> into_matmul(Rewriter& r, NodeId matmul, const AffineNode& affine) {
   return true;
 }
 
-Result<bool> into_batch_norm(Rewriter& r, NodeId norm, const AffineNode& affine) {
+// BatchNorm, InstanceNorm, GroupNorm: scale and bias per channel come last.
+Result<bool> into_channel_norm(Rewriter& r, NodeId norm, const AffineNode& affine) {
   const Dim channels = r.graph().type(affine.x).shape[1];
   const ValueId scale = r.input(norm, 1), bias = r.input(norm, 2);
   if (!r.is_static(scale) || !r.is_static(bias) || !is_per_channel(r, affine, 1, channels)) return false;
@@ -130,24 +131,49 @@ Result<bool> into_batch_norm(Rewriter& r, NodeId norm, const AffineNode& affine)
   return true;
 }
 
-Result<bool> into_layer_norm(Rewriter& r, NodeId norm, const AffineNode& affine) {
-  const Shape shape = r.graph().type(affine.x).shape;
-  const int axis = static_cast<int>(r.node(norm).attrs.i("axis"));
-  const Shape normalized(std::vector<Dim>(shape.begin() + axis, shape.end()));
+// Multiplies scale and bias of a LayerNorm by `factor`, adds `term` to its bias; kNoValue: nothing.
+Status rescale_layer_norm(Rewriter& r, NodeId norm, const Affine& folded, const Shape& normalized) {
   const ValueId scale = r.input(norm, 1), bias = r.input(norm, 2);
-  if (affine.operand == kNoValue || r.node(norm).outputs.size() != 1) return false;
-  if (!is_static_or_absent(r, scale) || !is_static_or_absent(r, bias) || !normalized.is_constant()) return false;
-  const auto operand_shape = without_leading_ones(r.graph().type(affine.operand).shape, normalized.rank());
-  const OpKind op = r.node(affine.node).op;
-  if (!operand_shape || (op != OpKind::kMul && op != OpKind::kAdd)) return false;
-
-  LIMBER_ASSIGN(const ValueId v, emit_reshaped(r, affine.operand, *operand_shape, name_of(r, norm, "/operand")));
-  const Affine folded = op == OpKind::kMul ? Affine{v, kNoValue} : Affine{kNoValue, v};
   LIMBER_ASSIGN(ValueId new_scale, emit_product(r, scale, folded.scale, name_of(r, norm, "/scale")));
   LIMBER_ASSIGN(new_scale, emit_expanded(r, new_scale, normalized, name_of(r, norm, "/scale")));
   LIMBER_ASSIGN(const ValueId new_bias, fold_bias(r, norm, bias, folded, normalized));
   if (new_scale != scale) r.set_input(norm, 1, new_scale);
   if (new_bias != bias) r.set_input(norm, 2, new_bias);
+  return {};
+}
+
+// The axes a LayerNorm works on; nullopt when its scale and bias cannot change.
+std::optional<Shape> normalized_shape(const Rewriter& r, NodeId norm) {
+  const Shape& shape = r.graph().type(r.output(norm)).shape;
+  const Shape normalized(std::vector<Dim>(shape.begin() + r.node(norm).attrs.i("axis"), shape.end()));
+  const bool open = r.node(norm).outputs.size() == 1 && is_static_or_absent(r, r.input(norm, 1)) &&
+                    is_static_or_absent(r, r.input(norm, 2)) && normalized.is_constant();
+  return open ? std::optional(normalized) : std::nullopt;
+}
+
+Result<bool> into_layer_norm(Rewriter& r, NodeId norm, const AffineNode& affine) {
+  const auto normalized = normalized_shape(r, norm);
+  const OpKind op = r.node(affine.node).op;
+  if (!normalized || (op != OpKind::kMul && op != OpKind::kAdd)) return false;
+  const auto operand_shape = without_leading_ones(r.graph().type(affine.operand).shape, normalized->rank());
+  if (!operand_shape) return false;
+  LIMBER_ASSIGN(const ValueId v, emit_reshaped(r, affine.operand, *operand_shape, name_of(r, norm, "/operand")));
+  const Affine folded = op == OpKind::kMul ? Affine{v, kNoValue} : Affine{kNoValue, v};
+  LIMBER_TRY(rescale_layer_norm(r, norm, folded, *normalized));
+  return true;
+}
+
+// A LayerNorm over channels that were last and are turned back to axis 1.
+Result<bool> into_turned_layer_norm(Rewriter& r, NodeId transpose, const AffineNode& affine) {
+  const ValueId turned = r.input(transpose, 0);
+  const NodeId norm = r.producer(turned, OpKind::kLayerNorm);
+  if (norm == kNoNode || !r.used_once(turned) || affine.operand == kNoValue) return false;
+  const auto normalized = normalized_shape(r, norm);
+  const int rank = r.graph().type(turned).rank();
+  if (!normalized || normalized->rank() != 1 || r.node(transpose).attrs.ints("perm")[1] != rank - 1) return false;
+  if (!is_per_channel(r, affine, 1, (*normalized)[0])) return false;
+  LIMBER_ASSIGN(const Affine folded, emit_affine(r, affine));
+  LIMBER_TRY(rescale_layer_norm(r, norm, folded, *normalized));
   return true;
 }
 
@@ -158,7 +184,10 @@ Result<bool> into_producer(Rewriter& r, const AffineNode& affine) {
     case OpKind::kConv: return into_conv(r, producer, affine);
     case OpKind::kConvTranspose: return into_conv_transpose(r, producer, affine);
     case OpKind::kMatMul: return into_matmul(r, producer, affine);
-    case OpKind::kBatchNorm: return into_batch_norm(r, producer, affine);
+    case OpKind::kBatchNorm:
+    case OpKind::kInstanceNorm:
+    case OpKind::kGroupNorm: return into_channel_norm(r, producer, affine);
+    case OpKind::kTranspose: return into_turned_layer_norm(r, producer, affine);
     case OpKind::kLayerNorm: return into_layer_norm(r, producer, affine);
     default: return false;
   }

@@ -6,12 +6,18 @@
 namespace limber {
 namespace {
 
-// softmax(q k^T * scale + mask), as found above the second product.
+// Added to the scores. With `grouped`, the scores [B*G,H,M,T] were [B,G,H,M,T] when it was added.
+struct Mask {
+  ValueId value;
+  std::optional<Shape> grouped;
+};
+
+// softmax(q k^T * scale + masks), as found above the second product.
 struct Scores {
   ValueId q, k;
   bool k_transposed;  // k is [.., D, T]
   double scale;
-  ValueId mask = kNoValue;
+  std::vector<Mask> masks;
 };
 
 // A product of two matrices and nothing else, serving only its reader.
@@ -46,20 +52,77 @@ std::optional<Scores> product_scores(const Rewriter& r, ValueId v) {
   return scores;
 }
 
-std::optional<Scores> masked_scores(const Rewriter& r, ValueId v) {
-  if (!r.used_once(v)) return std::nullopt;
-  if (const auto plain = product_scores(r, v)) return plain;
+constexpr int kMaxMasks = 3;
+
+// x and the mask of v = x + mask, where x has the type of v; tries the operand that is not static first.
+std::optional<std::pair<ValueId, ValueId>> as_masked(const Rewriter& r, ValueId v) {
   const NodeId add = r.producer(v, OpKind::kAdd);
   if (add == kNoNode) return std::nullopt;
-  for (size_t i = 0; i < 2; ++i) {
-    const ValueId product = r.input(add, i);
-    if (r.graph().type(product) != r.graph().type(v) || !r.used_once(product)) continue;
-    auto scores = product_scores(r, product);
-    if (!scores) continue;
-    scores->mask = r.input(add, 1 - i);
-    return scores;
+  ValueId x = r.input(add, 0), mask = r.input(add, 1);
+  const auto fits = [&](ValueId candidate) {
+    return r.graph().type(candidate) == r.graph().type(v) && r.used_once(candidate) && !r.is_static(candidate);
+  };
+  if (!fits(x) || (fits(mask) && product_scores(r, mask))) std::swap(x, mask);
+  return fits(x) ? std::optional(std::pair(x, mask)) : std::nullopt;
+}
+
+// Windows of several images share a mask: [B*G,H,M,T] is taken apart to [B,G,H,M,T], which gets a mask that
+// is the same for all of B and H, and put together again.
+std::optional<std::pair<ValueId, Mask>> as_grouped_mask(const Rewriter& r, ValueId v) {
+  const NodeId join = r.producer(v, OpKind::kReshape);
+  if (join == kNoNode || !r.used_once(r.input(join, 0))) return std::nullopt;
+  const auto masked = as_masked(r, r.input(join, 0));
+  const NodeId split = masked ? r.producer(masked->first, OpKind::kReshape) : kNoNode;
+  if (split == kNoNode) return std::nullopt;
+  const ValueId x = r.input(split, 0);
+  const Shape &whole = r.graph().type(x).shape, &parts = r.graph().type(masked->first).shape;
+  const Shape& mask = r.graph().type(masked->second).shape;
+  const bool splits_batch = whole.rank() == 4 && parts.rank() == 5 && parts.is_constant() &&
+                            std::equal(whole.begin() + 1, whole.end(), parts.begin() + 2);
+  const bool shared = mask.rank() == 5 && mask[0] == Dim(1) && mask[2] == Dim(1);
+  if (!splits_batch || !shared || r.graph().type(x) != r.graph().type(v)) return std::nullopt;
+  return std::pair(x, Mask{masked->second, parts});
+}
+
+std::optional<Scores> masked_scores(const Rewriter& r, ValueId v) {
+  std::vector<Mask> masks;
+  for (int i = 0; i <= kMaxMasks && r.used_once(v); ++i) {
+    if (auto scores = product_scores(r, v)) {
+      scores->masks = std::move(masks);
+      return scores;
+    }
+    if (const auto masked = as_masked(r, v)) {
+      masks.push_back({masked->second, std::nullopt});
+      v = masked->first;
+    } else if (const auto grouped = as_grouped_mask(r, v)) {
+      masks.push_back(grouped->second);
+      v = grouped->first;
+    } else {
+      break;
+    }
   }
   return std::nullopt;
+}
+
+// All masks in one; kNoValue when there are none.
+Result<ValueId> emit_mask(Rewriter& r, const std::vector<Mask>& masks, const std::string& name) {
+  ValueId sum = kNoValue;
+  for (const Mask& mask : masks) {
+    ValueId v = mask.value;
+    if (mask.grouped) {
+      const Shape& parts = *mask.grouped;
+      const Shape mask_shape = r.graph().type(v).shape;
+      LIMBER_ASSIGN(v, r.emit(OpKind::kExpand, {v}, {{"shape", Shape{parts[0], parts[1], 1, mask_shape[3], mask_shape[4]}}}, name));
+      const Shape joined{parts.dim(0) * parts.dim(1), 1, mask_shape[3], mask_shape[4]};
+      LIMBER_ASSIGN(v, r.emit(OpKind::kReshape, {v}, {{"shape", joined}}, name));
+    }
+    if (sum == kNoValue) {
+      sum = v;
+    } else {
+      LIMBER_ASSIGN(sum, r.emit(OpKind::kAdd, {sum, v}, {}, name));
+    }
+  }
+  return sum;
 }
 
 bool same_batch(const Shape& a, const Shape& b) {
@@ -70,7 +133,7 @@ Status attention_rule(Rewriter& r, NodeId n) {
   const Graph& g = r.graph();
   const Node& node = r.node(n);
   if (node.op != OpKind::kMatMul || !is_float(g.type(r.output(n)).dtype)) return {};
-  const bool bare = r.input(n, 2) == kNoValue && r.input(n, 3) == kNoValue && node.attrs.entries().empty();
+  const bool bare = node.inputs.size() == 2 && node.attrs.entries().empty();
   const ValueId weights = node.inputs[0], v = node.inputs[1];
   const NodeId softmax = r.producer(weights, OpKind::kSoftmax);
   const int rank = g.type(weights).rank();
@@ -89,7 +152,8 @@ Status attention_rule(Rewriter& r, NodeId n) {
     LIMBER_ASSIGN(scores->k, r.emit(OpKind::kTranspose, {scores->k}, {{"perm", perm}}, name + "/k"));
   }
   std::vector<ValueId> inputs{scores->q, scores->k, v};
-  if (scores->mask != kNoValue) inputs.push_back(scores->mask);
+  LIMBER_ASSIGN(const ValueId mask, emit_mask(r, scores->masks, name + "/mask"));
+  if (mask != kNoValue) inputs.push_back(mask);
   LIMBER_ASSIGN(const ValueId y, r.emit(OpKind::kAttention, std::move(inputs), {{"scale", scores->scale}}, name));
   r.replace(r.output(n), y);
   return {};

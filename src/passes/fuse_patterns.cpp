@@ -10,8 +10,8 @@ namespace {
 
 constexpr size_t kMaxFactors = 6;
 
-// The factors of a product, through every Mul that serves only this product, and of a Div by a constant.
-// Constants are multiplied together.
+// The factors of a product, through every Mul that serves only this product and every multiplication by
+// a constant. Constants are multiplied together.
 struct Product {
   double constant = 1;
   std::vector<ValueId> factors;
@@ -26,7 +26,7 @@ Product product_of(const Rewriter& r, ValueId root) {
     const bool inside = v == root || r.used_once(v);
     if (const auto c = scalar_constant(r.graph(), v)) {
       product.constant *= *c;
-    } else if (const auto scaled = inside ? as_scaled(r, v) : std::nullopt) {
+    } else if (const auto scaled = as_scaled(r, v)) {  // others may share it: it is cheap either way
       product.constant *= scaled->factor;
       work.push_back(scaled->x);
     } else if (const NodeId mul = inside ? r.producer(v, OpKind::kMul) : kNoNode; mul != kNoNode) {

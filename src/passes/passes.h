@@ -29,7 +29,7 @@ Status optimize_for_inference(Graph& graph);
 Status fold_constants(Graph& graph);
 // Drops nodes that do nothing (Identity, a Cast, Reshape, Transpose, Slice, Pad ... that changes nothing)
 // and arithmetic that does nothing (x*1, x+0); merges chains of Reshape and of Transpose; writes x^2 as
-// x*x and a division by a power of two as a product. Drops optional outputs and nodes nobody reads.
+// x*x, a division by a power of two as a product, limits (Max, Min) as Relu or Clip. Drops optional outputs and nodes nobody reads.
 Status simplify(Graph& graph);
 // Equal operators of equal inputs and attributes are computed once.
 Status merge_common(Graph& graph);
@@ -38,15 +38,21 @@ Status merge_common(Graph& graph);
 Status gemm_to_matmul(Graph& graph);
 // A Transpose of the last two axes in front of a MatMul -> trans_a, trans_b.
 Status fold_transpose_matmul(Graph& graph);
+// A mean or maximum over all of space, and a window as large as it -> the global pools. After fuse_norms,
+// which looks for means.
+Status use_global_pools(Graph& graph);
+// A Pad with zeros in front of a Conv or AveragePool -> its own pads.
+Status fold_pad(Graph& graph);
 // y*s + t with static per-channel s, t (BatchNorm, or Mul, Div, Add, Sub) into the weights and bias of
-// the Conv, ConvTranspose, MatMul, BatchNorm or LayerNorm that makes y, when nobody else reads y; and
-// into those of an unpadded Conv that reads it.
+// the Conv, ConvTranspose, MatMul or normalisation that makes y, when nobody else reads y; and into those
+// of an unpadded Conv that reads it.
 Status fold_batch_norm(Graph& graph);
 
 // Spelled-out activations -> one operator: Silu, HardSigmoid, HardSwish, Gelu (both kinds), Mish, Softplus.
 Status fuse_activation_patterns(Graph& graph);
-// ReduceMean, Sub, square, ReduceMean, Add, Sqrt, Div over the last axes -> LayerNorm.
-Status fuse_layer_norm(Graph& graph);
+// ReduceMean, Sub, square, ReduceMean, Add, Sqrt, Div over the last axes -> LayerNorm; over axis 1 the
+// same between two Transposes. InstanceNorm of reshaped groups -> GroupNorm.
+Status fuse_norms(Graph& graph);
 // softmax(q k^T * scale + mask) v -> Attention.
 Status fuse_attention(Graph& graph);
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <numeric>
 
 #include "passes/algebra.h"
 #include "passes/match.h"

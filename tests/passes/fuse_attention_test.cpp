@@ -49,6 +49,31 @@ TEST(FuseAttention, Mask) {
   }
 }
 
+TEST(FuseAttention, SeveralMasksAreAddedFirst) {
+  const std::string inputs = std::string(kInputs) + "param %b: f32[2,5,7]\ninput %m: f32[N,2,5,7]\nconst %c: f32[] = {0.5}\n";
+  expect_rewrite(fuse_attention,
+                 inputs + "%p: f32[N,2,5,7] = MatMul(%q, %k) {trans_b=1}\n%r: f32[N,2,5,7] = Mul(%p, %c)\n"
+                          "%t: f32[N,2,5,7] = Add(%m, %r)\n%s: f32[N,2,5,7] = Add(%t, %b)\n" + kEnd,
+                 inputs.substr(0, inputs.find("const")) + "%out/mask: f32[N,2,5,7] = Add(%b, %m) \"out/mask\"\n"
+                          "%y: f32[N,2,5,4] = Attention(%q, %k, %v, %out/mask) {scale=0.5} \"out\"\noutput %y");
+}
+
+// Shifted windows: 3 windows of 2 images, 2 heads.
+TEST(FuseAttention, MaskOfWindowsSharedByImagesAndHeads) {
+  const std::string inputs = "input %q: f32[6,2,5,8]\ninput %k: f32[6,2,5,8]\ninput %v: f32[6,2,5,8]\n";
+  const auto attention = [&](std::string_view mask) {
+    return inputs + fmt::format("param %b: f32[1,2,5,5]\nparam %m: f32[{}]\n%p: f32[6,2,5,5] = MatMul(%q, %k) {{trans_b=1}}\n"
+                                "%a: f32[6,2,5,5] = Add(%p, %b)\n%r: f32[2,3,2,5,5] = Reshape(%a) {{shape=<2,3,2,5,5>}}\n"
+                                "%t: f32[2,3,2,5,5] = Add(%r, %m)\n%s: f32[6,2,5,5] = Reshape(%t) {{shape=<6,2,5,5>}}\n"
+                                "%w: f32[6,2,5,5] = Softmax(%s) {{axis=3}}\n%y: f32[6,2,5,8] = MatMul(%w, %v) \"out\"\noutput %y", mask);
+  };
+  const Graph g = rewritten(fuse_attention, attention("1,3,1,5,5"));
+  ASSERT_EQ(g.nodes().back().op, OpKind::kAttention) << print(g);
+  EXPECT_EQ(g.type(g.nodes().back().inputs[3]).to_string(), "f32[6,2,5,5]");
+  expect_unchanged(fuse_attention, attention("2,3,1,5,5"));
+  expect_unchanged(fuse_attention, attention("1,3,2,5,5"));
+}
+
 TEST(FuseAttention, RankThree) {
   expect_rewrite(fuse_attention,
                  "input %q: f32[6,5,8]\ninput %k: f32[6,7,8]\ninput %v: f32[6,7,4]\n%s: f32[6,5,7] = MatMul(%q, %k) {trans_b=1}\n"

@@ -100,34 +100,11 @@ TEST(FuseActivationPatterns, GeluWithTanh) {
                      "%z: f32[N,4] = Mul(%k, %a)\n" + tail);
 }
 
-// --- LayerNorm ---------------------------------------------------------------------------------------------
-
-std::string layer_norm(std::string_view square, std::string_view quotient, std::string_view axes = "2") {
-  return fmt::format("input %x: f32[N,7,6]\nconst %two: f32[] = {{2.0}}\nconst %eps: f32[] = {{0.25}}\n"
-                     "%m: f32[N,{2}] = ReduceMean(%x) {{axes=[{1}], keepdims=1}}\n%d: f32[N,7,6] = Sub(%x, %m)\n"
-                     "%s: f32[N,7,6] = {0}\n%v: f32[N,{2}] = ReduceMean(%s) {{axes=[{1}], keepdims=1}}\n"
-                     "%a: f32[N,{2}] = Add(%v, %eps)\n%r: f32[N,{2}] = Sqrt(%a)\n{3}\noutput %y",
-                     square, axes, axes == "2" ? "7,1" : axes == "1" ? "1,6" : "1,1", quotient);
-}
-
-TEST(FuseLayerNorm, LastAxes) {
-  const char* fused = "input %x: f32[N,7,6]\n%y: f32[N,7,6] = LayerNorm(%x) {axis=2, epsilon=0.25}\noutput %y";
-  expect_rewrite(fuse_layer_norm, layer_norm("Pow(%d, %two)", "%y: f32[N,7,6] = Div(%d, %r)"), fused);
-  expect_rewrite(fuse_layer_norm, layer_norm("Mul(%d, %d)", "%y: f32[N,7,6] = Div(%d, %r)"), fused);
-  expect_rewrite(fuse_layer_norm, layer_norm("Mul(%d, %d)", "%i: f32[N,7,1] = Reciprocal(%r)\n%y: f32[N,7,6] = Mul(%i, %d)"), fused);
-  expect_rewrite(fuse_layer_norm, layer_norm("Mul(%d, %d)", "%y: f32[N,7,6] = Div(%d, %r)", "1,2"),
-                 "input %x: f32[N,7,6]\n%y: f32[N,7,6] = LayerNorm(%x) {axis=1, epsilon=0.25}\noutput %y");
-}
-
-TEST(FuseLayerNorm, KeepsWhatIsNotOne) {
-  expect_unchanged(simplify, "input %x: f32[N,7,6]\noutput %x");
-  const auto kept = [](const std::string& text) {
-    EXPECT_EQ(count_ops(rewritten(fuse_layer_norm, text), OpKind::kLayerNorm), 0) << text;
-  };
-  kept(layer_norm("Mul(%d, %d)", "%y: f32[N,7,6] = Div(%d, %r)", "1"));           // not the last axis
-  kept(layer_norm("Mul(%d, %x)", "%y: f32[N,7,6] = Div(%d, %r)"));                // not a square
-  kept(layer_norm("Mul(%d, %d)", "%y: f32[N,7,6] = Div(%x, %r)"));                // not centred
-  kept(layer_norm("Mul(%d, %d)", "%y: f32[N,7,6] = Div(%d, %r)\noutput %r"));     // the deviation is wanted too
+TEST(FuseActivationPatterns, HalfOfXMayBeShared) {
+  expect_rewrite(fuse_activation_patterns,
+                 kHead + std::string(kErf) + "%m: f32[N,4] = Mul(%half, %x)\n%y: f32[N,4] = Mul(%m, %s)\noutput %y\noutput %m",
+                 kHead + std::string("const %half: f32[] = {0.5}\n%m: f32[N,4] = Mul(%half, %x)\n"
+                                     "%y: f32[N,4] = Gelu(%x) {approximate=\"none\"}\noutput %y\noutput %m"));
 }
 
 }  // namespace

@@ -128,6 +128,33 @@ TEST(Simplify, DividesByAPowerOfTwoExactly) {
   expect_unchanged(simplify, "input %x: f32[3]\nconst %c: f32[] = {0.0}\n%y: f32[3] = Div(%x, %c)\noutput %y");
 }
 
+TEST(Simplify, WritesLimitsAsReluOrClip) {
+  const auto limit = [](double c, std::string_view expression) {
+    return fmt::format("input %x: f32[3]\nconst %c: f32[] = {{{}}}\n%y: f32[3] = {} \"l\"\noutput %y", c, expression);
+  };
+  const auto cheap = [](std::string_view expression) {
+    return fmt::format("input %x: f32[3]\n%y: f32[3] = {} \"l\"\noutput %y", expression);
+  };
+  expect_rewrite(simplify, limit(0, "Max(%x, %c)"), cheap("Relu(%x)"));
+  expect_rewrite(simplify, limit(2, "Max(%c, %x)"), cheap("Clip(%x) {max=inf, min=2.0}"));
+  expect_rewrite(simplify, limit(6, "Min(%x, %c)"), cheap("Clip(%x) {max=6.0, min=-inf}"));
+  expect_rewrite(simplify, cheap("Clip(%x) {min=0.0}"), cheap("Relu(%x)"));
+  expect_unchanged(simplify, cheap("Clip(%x) {max=6.0}"));
+  expect_unchanged(simplify, "input %x: i32[3]\nconst %c: i32[] = {6}\n%y: i32[3] = Min(%x, %c)\noutput %y");
+}
+
+TEST(Simplify, MergesLimits) {
+  const auto pair = [](std::string_view first, std::string_view second, std::string_view more = "") {
+    return fmt::format("input %x: f32[3]\n%a: f32[3] = {}\n%y: f32[3] = {}\noutput %y{}", first, second, more);
+  };
+  const auto one = [](std::string_view both) { return fmt::format("input %x: f32[3]\n%y: f32[3] = {}\noutput %y", both); };
+  expect_rewrite(simplify, pair("Relu(%x)", "Clip(%a) {max=6.0}"), one("Clip(%x) {max=6.0, min=0.0}"));
+  expect_rewrite(simplify, pair("Relu(%x)", "Relu(%a)"), one("Relu(%x)"));
+  expect_rewrite(simplify, pair("Clip(%x) {max=5.0, min=-1.0}", "Clip(%a) {max=7.0, min=2.0}"), one("Clip(%x) {max=5.0, min=2.0}"));
+  expect_rewrite(simplify, pair("Clip(%x) {max=1.0, min=0.0}", "Clip(%a) {max=9.0, min=4.0}"), one("Clip(%x) {max=4.0, min=4.0}"));
+  expect_unchanged(simplify, pair("Relu(%x)", "Clip(%a) {max=6.0, min=-inf}", "\noutput %a"));
+}
+
 TEST(Simplify, DropsUnreadOptionalOutputsAndDeadNodes) {
   expect_rewrite(simplify,
                  "input %x: f32[1,1,4,4]\n%y: f32[1,1,2,2], %i: i64[1,1,2,2] = MaxPool(%x) {dilations=[1,1], kernel=[2,2], "
