@@ -85,4 +85,31 @@ Result<Model> import_onnx_bytes(std::span<const std::byte> bytes, const std::str
   return import_bytes(bytes, label, "", options);
 }
 
+Result<Signature> read_signature(const std::string& path) {
+  LIMBER_ASSIGN(const auto file, os_files().map(path));
+  auto model = onnx_io::parse_model(file->bytes());
+  if (!model.ok()) return model.status().in(path);
+  const onnx::ModelProto& proto = **model;
+  std::set<std::string> initializers;
+  for (const auto& tensor : proto.graph().initializer()) initializers.insert(tensor.name());
+  Signature signature{.producer = onnx_io::producer_of(proto)};
+  for (const auto& input : proto.graph().input()) {
+    if (!initializers.contains(input.name())) signature.inputs.push_back(input.name());
+  }
+  for (const auto& output : proto.graph().output()) signature.outputs.push_back(output.name());
+  for (const auto& opset : proto.opset_import()) {
+    if (onnx_io::normal_domain(opset.domain()).empty()) signature.opset = opset.version();
+  }
+  return signature;
+}
+
+Result<Tensor> read_onnx_tensor(const std::string& path) {
+  LIMBER_ASSIGN(const std::string bytes, os_files().read(path, size_t{1} << 31));
+  onnx::TensorProto proto;
+  if (!proto.ParseFromString(bytes)) return corrupt("{}: not an ONNX tensor", path);
+  auto tensor = TensorReader("", size_t{1} << 34).read(proto);
+  if (!tensor.ok()) return tensor.status().in(path);
+  return tensor;
+}
+
 }  // namespace limber

@@ -14,7 +14,7 @@ std::string describe(const onnx::NodeProto& node) {
   const std::string name = !node.name().empty()    ? node.name()
                            : node.output_size() > 0 ? node.output(0)
                                                     : std::string("?");
-  return fmt::format("node '{}' ({})", name, node.op_type());
+  return fmt::format("node '{}' ({})", name.substr(0, 100), node.op_type().substr(0, 100));
 }
 
 // Producer of every name; fails when a name has two.
@@ -102,6 +102,10 @@ Result<std::vector<int>> sort_nodes(const Nodes& nodes, const std::function<bool
 
 Status Importer::convert_nodes(const Nodes& nodes, Frame& frame, const std::vector<std::string>& wanted) {
   const auto defined = [&](const std::string& name) { return lookup(frame, name) != nullptr; };
+  if (frame.depth > 0) expanded_ += nodes.size();
+  if (expanded_ > kMaxExpanded) {
+    return error(Code::kResourceExhausted, "functions expand to more than {} nodes", kMaxExpanded);
+  }
   LIMBER_ASSIGN(const auto order, sort_nodes(nodes, defined));
   const auto live = live_nodes(nodes, order, wanted);
   for (int n : order) {
@@ -118,15 +122,7 @@ void Importer::report(const onnx::NodeProto& node, const Frame& frame, std::stri
                                   version == frame.opsets.end() ? 0 : version->second, reason));
 }
 
-const onnx::FunctionProto* Importer::local_function(const std::string& domain, const std::string& name) const {
-  for (const auto& function : file_.proto->functions()) {
-    if (function.name() == name && normal_domain(function.domain()) == domain) return &function;
-  }
-  return nullptr;
-}
-
 Status Importer::convert_node(const onnx::NodeProto& node, Frame& frame) {
-  if (++nodes_ > kMaxNodes) return error(Code::kResourceExhausted, "more than {} nodes", kMaxNodes);
   const std::string domain = normal_domain(node.domain());
   const auto opset = frame.opsets.find(domain);
   const int64_t version = opset == frame.opsets.end() ? 0 : opset->second;
@@ -137,7 +133,8 @@ Status Importer::convert_node(const onnx::NodeProto& node, Frame& frame) {
     return Status();
   };
 
-  const onnx::FunctionProto* local = local_function(domain, node.op_type());
+  const auto function = functions_.find({domain, node.op_type()});
+  const onnx::FunctionProto* local = function == functions_.end() ? nullptr : function->second;
   const Converter* converter = domain.empty() ? find_converter(node.op_type()) : nullptr;
   const bool in_range = converter != nullptr && version >= converter->first_version && version <= converter->last_version;
   const bool expands = local == nullptr && !in_range && has_function_body(node.op_type(), domain, version);
@@ -157,13 +154,26 @@ Status Importer::convert_node(const onnx::NodeProto& node, Frame& frame) {
     status = run_converter(*converter, c);
   } else {
     std::vector<onnx::AttributeProto> defaults;
-    const auto body = function_body(node, version, input_protos(c), &defaults);
+    const auto body = function_body(resolved_node(c), version, input_protos(c), &defaults);
     status = body == nullptr ? unsupported("the function cannot be expanded for these inputs")
                              : convert_function(node, *body, frame, defaults);
   }
   if (status.ok()) return {};
   if (status.code() == Code::kUnsupported) return give_up(status.message());
   return status.in(frame.prefix + describe(node));
+}
+
+// The node with attributes that refer to the caller's replaced by what they refer to.
+onnx::NodeProto Importer::resolved_node(const NodeContext& c) {
+  onnx::NodeProto node = c.proto();
+  node.clear_attribute();
+  for (const auto& attribute : c.proto().attribute()) {
+    const auto* value = c.find_attr(attribute.name().c_str());
+    if (value == nullptr) continue;
+    *node.add_attribute() = *value;
+    node.mutable_attribute()->rbegin()->set_name(attribute.name());
+  }
+  return node;
 }
 
 // Types of a node's inputs as ONNX writes them; default-constructed for absent ones.
@@ -220,7 +230,7 @@ Status Importer::convert_function(const onnx::NodeProto& node, const onnx::Funct
     return corrupt("more inputs or outputs than its function has");
   }
   const NodeContext c(*this, node, frame, 0);
-  Frame inner{.prefix = frame.prefix + c.name() + "/", .depth = frame.depth + 1};
+  Frame inner{.prefix = frame.scoped(c.name()).substr(0, 100) + "/", .depth = frame.depth + 1};
   for (const auto& opset : body.opset_import()) inner.opsets[normal_domain(opset.domain())] = opset.version();
   inner.opsets.insert(frame.opsets.begin(), frame.opsets.end());
   for (const auto& attribute : defaults) inner.attributes[attribute.name()] = &attribute;
@@ -259,7 +269,7 @@ Status Importer::inline_branch(NodeContext& c) {
   if (c.frame_.depth >= kMaxDepth) return corrupt("branches nested deeper than {}", kMaxDepth);
   if (branch.output_size() < c.outputs()) return corrupt("its branch has fewer outputs than it");
   Frame inner{.outer = &c.frame_, .attributes = c.frame_.attributes, .opsets = c.frame_.opsets,
-              .prefix = c.frame_.prefix + c.name() + "/", .depth = c.frame_.depth + 1};
+              .prefix = c.frame_.scoped(c.name()).substr(0, 100) + "/", .depth = c.frame_.depth + 1};
   for (const auto& initializer : branch.initializer()) {
     auto tensor = file_.reader->read(initializer);
     if (!tensor.ok()) return tensor.status().in(fmt::format("initialiser '{}'", initializer.name()));

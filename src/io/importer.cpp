@@ -28,6 +28,11 @@ std::set<std::string> arithmetic_only(const onnx::GraphProto& graph) {
 
 std::string normal_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
+std::string producer_of(const onnx::ModelProto& model) {
+  const std::string& version = model.producer_version();
+  return model.producer_name() + (version.empty() ? "" : " " + version);
+}
+
 const Binding* Importer::lookup(const Frame& frame, const std::string& name) {
   for (const Frame* f = &frame; f != nullptr; f = f->outer) {
     if (const auto it = f->names.find(name); it != f->names.end()) return &it->second;
@@ -276,6 +281,9 @@ Result<Model> Importer::run() {
   const onnx::ModelProto& proto = *file_.proto;
   for (const auto& opset : proto.opset_import()) top_.opsets[normal_domain(opset.domain())] = opset.version();
   if (!top_.opsets.contains("")) top_.opsets[""] = 1;
+  for (const auto& function : proto.functions()) {
+    functions_.emplace(std::pair(normal_domain(function.domain()), function.name()), &function);
+  }
   LIMBER_TRY(add_inputs());
   LIMBER_TRY(add_initializers());
   std::vector<std::string> outputs;
@@ -294,8 +302,7 @@ Result<Model> Importer::run() {
   model.graph = std::move(graph_);
   model.opset = top_.opsets.at("");
   model.ir_version = proto.ir_version();
-  model.producer = proto.producer_name();
-  if (!proto.producer_version().empty()) model.producer += " " + proto.producer_version();
+  model.producer = producer_of(proto);
   return model;
 }
 

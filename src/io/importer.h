@@ -23,7 +23,7 @@ namespace limber::onnx_io {
 
 inline constexpr int64_t kNewestOpset = 23;  // the last one whose changes were read
 inline constexpr int kMaxDepth = 16;         // functions and branches inside each other
-inline constexpr int64_t kMaxNodes = 1'000'000;
+inline constexpr int64_t kMaxExpanded = 50'000;  // nodes that come from functions and branches
 inline constexpr int64_t kMaxConstantElements = int64_t{64} << 20;  // of a constant the importer makes up
 
 // --- tensors ------------------------------------------------------------------------------------------
@@ -75,8 +75,11 @@ struct Frame {
   std::map<std::string, Binding> names;
   std::map<std::string, const onnx::AttributeProto*> attributes;  // what ref_attr_name refers to
   std::map<std::string, int64_t> opsets;                          // by domain, "" is ONNX's own
-  std::string prefix;                                             // of node names
+  std::string prefix;                                             // of names
   int depth = 0;
+
+  // A name from the file as it is seen from outside; short, because bodies may be expanded many times.
+  std::string scoped(const std::string& name) const { return depth == 0 ? name : (prefix + name).substr(0, 200); }
 };
 
 class NodeContext;
@@ -103,6 +106,7 @@ bool has_function_body(const std::string& op_type, const std::string& domain, in
 Result<std::vector<int>> sort_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
                                     const std::function<bool(const std::string&)>& defined);
 std::string normal_domain(const std::string& domain);  // "ai.onnx" is ""
+std::string producer_of(const onnx::ModelProto& model);
 
 // One attempt at lowering a file. Inputs named in `fixed` take their value from options.known_inputs and
 // are constants.
@@ -129,9 +133,9 @@ class Importer {
                           const std::vector<onnx::AttributeProto>& defaults);
   Status run_converter(const Converter& converter, NodeContext& c);
   Status inline_branch(NodeContext& c);
-  const onnx::FunctionProto* local_function(const std::string& domain, const std::string& name) const;
   void report(const onnx::NodeProto& node, const Frame& frame, std::string_view reason);
   Status reported() const;
+  static onnx::NodeProto resolved_node(const NodeContext& c);
   std::vector<onnx::TypeProto> input_protos(const NodeContext& c) const;
   static const Binding* lookup(const Frame& frame, const std::string& name);
 
@@ -157,7 +161,8 @@ class Importer {
   std::set<std::string> wanted_;
   std::set<uint32_t> named_;  // values that carry the name of an ONNX value
   std::vector<std::string> problems_;
-  int64_t nodes_ = 0;
+  std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> functions_;  // by domain and name
+  int64_t expanded_ = 0;
 };
 
 // One ONNX node while it is lowered. run_converter has checked the number of inputs and that the first

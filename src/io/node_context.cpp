@@ -27,7 +27,7 @@ void NodeContext::set(int output, ValueId v, ValueId rows, bool row_major) {
   frame_.names[name] = {.id = v, .rows = rows, .row_major = row_major};
   const Value& value = importer_.graph_.value(v);
   const bool fresh = value.role == Role::kActivation && importer_.named_.insert(v.index).second;
-  if (fresh) importer_.graph_.rename(v, frame_.prefix + name);
+  if (fresh) importer_.graph_.rename(v, frame_.scoped(name));
 }
 
 // --- attributes -----------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ Result<std::vector<ValueId>> NodeContext::emit_all(OpKind op, std::vector<ValueI
       if (!d.is_constant() && symbol.empty()) symbol = d.symbol().name();
     }
   }
-  auto results = importer_.emit(op, std::move(inputs), std::move(attrs), outputs, frame_.prefix + name());
+  auto results = importer_.emit(op, std::move(inputs), std::move(attrs), outputs, frame_.scoped(name()));
   if (results.ok() || symbol.empty() || results.status().code() == Code::kResourceExhausted) return results;
   return Status(results.status().code(), fmt::format("{}; if the cause is a symbolic dimension: {}",
                                                      results.status().message(), importer_.how_to_fix(symbol)));
