@@ -96,6 +96,7 @@ std::optional<FormatWay> own_way(std::optional<OneNode> one, std::vector<Layout>
 
 // Element by element over the memory as it lies: any format will do.
 std::optional<FormatWay> flat(const Graph& g, const Node& node, Format format) {
+  if (!is_image(g.type(node.inputs[0]))) return std::nullopt;
   std::vector<TensorType> inputs;
   for (ValueId v : node.inputs) {
     if (v == kNoValue || g.type(v) != g.type(node.inputs[0])) return std::nullopt;
@@ -319,7 +320,7 @@ std::vector<FormatWay> format_ways(const Graph& g, const Node& node, Format form
       if (last) add(permuted_view(g, node));
       break;
     default:
-      if (is_unary(node.op) && is_image(g.type(node.inputs[0]))) {
+      if (is_unary(node.op)) {
         add(flat(g, node, format));
       } else if (is_binary(node.op)) {
         if (auto way = flat(g, node, format)) {
