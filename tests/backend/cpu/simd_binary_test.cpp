@@ -101,6 +101,16 @@ TEST(SimdBinary, WhereBroadcastsAllThree) {
       {OpKind::kWhere, {condition, random_ints({3, 4}, 1, 0, 9), random_ints({4}, 2, 0, 9)}});
 }
 
+TEST(SimdBinary, MayBeWrittenOverTheOperandThatIsWhole) {
+  for (OpKind op : {OpKind::kAdd, OpKind::kSub, OpKind::kDiv, OpKind::kMax}) {
+    const Tensor whole = random_tensor({2, 64, 31, 9}, 1, 0.5, 3.0);
+    expect_same_in_place({op, {whole, whole}});
+    expect_same_in_place({op, {whole, random_tensor({1, 64, 1, 1}, 2, 0.5, 3.0)}});
+    expect_same_in_place({op, {random_tensor({9}, 2), whole}});
+  }
+  expect_same_in_place({OpKind::kMul, {random_ints({3, 50}, 1, -9, 9), random_ints({50}, 2, -9, 9)}});
+}
+
 TEST(SimdBinary, OtherTypesAreLeftToOthers) {
   const Tensor x = Tensor::from({1.0, 2.0}, {2});
   expect_unsupported({OpKind::kAdd, {x, x}});

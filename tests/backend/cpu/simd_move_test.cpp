@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "tests/backend/cpu/simd_test_util.h"
@@ -132,6 +133,11 @@ TEST(SimdMove, PadInEveryMode) {
   }
   expect_same_as_reference(
       {OpKind::kPad, {random_ints({3, 4}, 1, 0, 9)}, {{"pads", Ints{1, 1, 1, 1}}, {"value", -7.0}}});
+  expect_same_as_reference(
+      {OpKind::kPad, {Tensor::from<uint8_t>({1, 2, 3}, {3})}, {{"pads", Ints{1, 1}}, {"value", 300.0}}});
+  expect_same_as_reference({OpKind::kPad,
+                            {random_tensor({5}, 1)},
+                            {{"pads", Ints{1, 1}}, {"value", -std::numeric_limits<double>::infinity()}}});
   expect_same_as_reference({OpKind::kPad, {random_tensor({0, 2}, 1)}, {{"pads", Ints{1, 1, 1, 1}}}});
 }
 

@@ -64,6 +64,17 @@ TEST(SimdNorm, InstanceAndGroupNorm) {
   }
 }
 
+TEST(SimdNorm, MayBeWrittenOverTheInput) {
+  const Tensor x = random_tensor({2, 6, 40, 70}, 1), vector = random_tensor({6}, 2, 0.5, 2.0);
+  for (int64_t axis : {1, 3}) {
+    expect_same_in_place({OpKind::kSoftmax, {x}, {{"axis", axis}}});
+    expect_same_in_place({OpKind::kLogSoftmax, {x}, {{"axis", axis}}});
+  }
+  expect_same_in_place({OpKind::kLayerNorm, {x}, {{"axis", int64_t{3}}, {"epsilon", 1e-5}}});
+  expect_same_in_place({OpKind::kInstanceNorm, {x, vector, vector}, {{"epsilon", 1e-5}}});
+  expect_same_in_place({OpKind::kBatchNorm, {x, vector, vector, vector, vector}, {{"epsilon", 1e-5}}});
+}
+
 TEST(SimdNorm, Lrn) {
   for (int64_t size : {1, 2, 3, 5}) {
     const Attrs attrs = {{"size", size}, {"alpha", 1e-2}, {"beta", 0.75}, {"bias", 1.0}};

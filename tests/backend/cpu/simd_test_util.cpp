@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <memory>
 
 #include "backend/ref/ref_backend.h"
@@ -38,7 +39,9 @@ Built build(const NodeCase& test) {
   return built;
 }
 
-std::vector<Tensor> run_kernel(const Built& built, const Kernel& kernel, const std::vector<Tensor>& inputs) {
+// `alias`: the input whose place output 0 takes, or -1.
+std::vector<Tensor> run_kernel(const Built& built, const Kernel& kernel, const std::vector<Tensor>& inputs,
+                               int alias = -1) {
   std::vector<Tensor> outputs;
   KernelIo io;
   for (const Tensor& input : inputs) io.inputs.push_back(input.valid() ? input.raw() : nullptr);
@@ -46,12 +49,17 @@ std::vector<Tensor> run_kernel(const Built& built, const Kernel& kernel, const s
     outputs.push_back(*Tensor::zeros(built.graph.type(v)));
     io.outputs.push_back(outputs.back().raw());
   }
+  if (alias >= 0) {
+    const Tensor& input = inputs[static_cast<size_t>(alias)];
+    std::memcpy(outputs[0].raw(), input.raw(), input.bytes());
+    io.inputs[static_cast<size_t>(alias)] = outputs[0].raw();
+  }
   const auto scratch = *Buffer::allocate(std::max<size_t>(64, kernel.scratch_bytes()));
   io.scratch = scratch->data();
   auto bound = kernel.bind(std::move(io));
   EXPECT_TRUE(bound.ok());
   (*bound)->run();
-  (*bound)->run();  // a kernel must not depend on what it left behind
+  if (alias < 0) (*bound)->run();  // a kernel must not depend on what it left behind
   return outputs;
 }
 
@@ -102,6 +110,23 @@ void expect_same_as_reference(const NodeCase& test) {
       const std::string where = std::string((*table)->name) + ", " + std::to_string(threads) + " threads";
       expect_close(run_own(test, **table, threads), want, test, where);
     }
+  }
+}
+
+void expect_same_in_place(const NodeCase& test) {
+  const Built built = build(test);
+  ASSERT_NE(built.node, kNoNode);
+  const Node& node = built.graph.node(built.node);
+  const int alias = own_may_alias(built.graph, node);
+  ASSERT_GE(alias, 0) << op_name(test.op);
+  for (const SimdTable* const* table = simd_tables(); *table != nullptr; ++table) {
+    const std::vector<Tensor> want = run_own(test, **table, 2);
+    const ForcedSimd forced(*table);
+    const ThreadScope scope(2);
+    auto kernel = own_kernel(built.graph, node);
+    ASSERT_TRUE(kernel.ok()) << kernel.status().message();
+    expect_close(run_kernel(built, **kernel, test.inputs, alias), want, test,
+                 std::string((*table)->name) + " in place");
   }
 }
 

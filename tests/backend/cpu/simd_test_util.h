@@ -24,6 +24,8 @@ struct NodeCase {
 
 // Expects an own kernel that agrees with the reference, with one thread and with two.
 void expect_same_as_reference(const NodeCase& test);
+// Expects that output 0 may be written over an input, and that doing so gives the same result.
+void expect_same_in_place(const NodeCase& test);
 // Expects that there is no own kernel.
 void expect_unsupported(const NodeCase& test);
 // The outputs of the own kernel of the given table. REQUIRES: supported

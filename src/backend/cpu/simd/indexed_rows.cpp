@@ -1,6 +1,7 @@
 #include "backend/cpu/simd/indexed_rows.h"
 
-#include <bit>
+#include <cmath>
+#include <limits>
 
 namespace limber::own {
 namespace {
@@ -16,6 +17,15 @@ bool is_identity(const std::vector<int64_t>& table, int64_t size) {
 std::vector<int64_t> scaled(std::vector<int64_t> table, int64_t stride) {
   for (int64_t& s : table) s = s == kFill ? kFill : s * stride;
   return table;
+}
+
+// Truncated and saturated; NaN is 0.
+template <typename T>
+T saturated(double value) {
+  if (std::isnan(value)) return 0;
+  if (value <= static_cast<double>(std::numeric_limits<T>::lowest())) return std::numeric_limits<T>::lowest();
+  if (value >= std::ldexp(1.0, std::numeric_limits<T>::digits)) return std::numeric_limits<T>::max();
+  return static_cast<T>(value);
 }
 
 template <typename T>
@@ -63,20 +73,19 @@ IndexedRows::IndexedRows(const Shape& x, const std::vector<std::vector<int64_t>>
 }
 
 KernelPtr make_indexed_copy(IndexedRows rows, DType dtype, double fill) {
-  const auto integer = static_cast<int64_t>(fill);
   switch (dtype) {
     case DType::kF32:
       return make_typed<float>(std::move(rows), static_cast<float>(fill));
     case DType::kF64:
       return make_typed<double>(std::move(rows), fill);
     case DType::kI64:
-      return make_typed<int64_t>(std::move(rows), integer);
+      return make_typed<int64_t>(std::move(rows), saturated<int64_t>(fill));
     case DType::kI32:
-      return make_typed<int32_t>(std::move(rows), static_cast<int32_t>(integer));
+      return make_typed<int32_t>(std::move(rows), saturated<int32_t>(fill));
     case DType::kI8:
-      return make_typed<int8_t>(std::move(rows), static_cast<int8_t>(integer));
+      return make_typed<int8_t>(std::move(rows), saturated<int8_t>(fill));
     case DType::kU8:
-      return make_typed<uint8_t>(std::move(rows), static_cast<uint8_t>(integer));
+      return make_typed<uint8_t>(std::move(rows), saturated<uint8_t>(fill));
     case DType::kBool:
       return make_typed<uint8_t>(std::move(rows), fill != 0);
     default:
