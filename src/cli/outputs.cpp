@@ -20,7 +20,7 @@ std::string file_name(const std::string& name, std::set<std::string>& taken) {
                        c == '-' || c == '_' || (c == '.' && !clean.empty());
     clean += plain ? c : '_';
   }
-  if (clean.empty()) clean = "_";
+  if (clean.empty()) clean += '_';
   std::string unique = clean;
   for (int i = 1; !taken.insert(unique).second; ++i) unique = fmt::format("{}_{}", clean, i);
   return unique + ".npy";

@@ -18,7 +18,7 @@ size_t display_width(const std::string& text) {
 
 std::string shortened(const std::string& text, size_t limit) {
   if (limit == 0 || text.size() <= limit) return text;
-  return ".." + text.substr(text.size() - (limit - 2));
+  return fmt::format("..{}", std::string_view(text).substr(text.size() - (limit - 2)));
 }
 
 std::string scaled(double value, double base, const char* const* units, int count) {
@@ -48,7 +48,8 @@ std::string Table::text() const {
     for (size_t i = 0; i < columns_.size(); ++i) {
       const std::string content = cell(i);
       const std::string space(widths[i] - display_width(content), ' ');
-      text += (i > 0 ? "  " : "") + (columns_[i].right ? space + content : content + space);
+      if (i > 0) text += "  ";
+      text += columns_[i].right ? space + content : content + space;
     }
     text.erase(text.find_last_not_of(' ') + 1);
     out += text + '\n';

@@ -78,7 +78,7 @@ TEST(DecodeImage, DamagedFilesEndInAStatus) {
       std::string damaged = whole;
       for (int k = 0; k < 4; ++k) damaged[random.below(damaged.size())] = static_cast<char>(random.next());
       const auto image = decode_image(bytes_of(damaged));
-      if (!image.ok()) EXPECT_FALSE(image.status().message().empty());
+      EXPECT_TRUE(image.ok() || !image.status().message().empty());
     }
   }
   EXPECT_EQ(decode_image(bytes_of("GIF89a")).status().code(), Code::kCorrupt);
