@@ -1,6 +1,8 @@
 #include "api/builtin_models.h"
 
+#include <cctype>
 #include <cmath>
+#include <map>
 
 #include "base/random.h"
 #include "ops/op_def.h"
@@ -22,8 +24,9 @@ class Builder {
   Dim batch() const { return Dim(Symbol("N")); }
   const Graph& graph() const { return graph_; }
 
-  ValueId emit(OpKind op, std::vector<ValueId> inputs, Attrs attrs = {}) {
-    auto value = limber::emit(graph_, op, std::move(inputs), std::move(attrs));
+  ValueId emit(OpKind op, std::vector<ValueId> inputs, Attrs attrs = {}, std::string name = {}) {
+    if (name.empty()) name = next(op_name(op));
+    auto value = limber::emit(graph_, op, std::move(inputs), std::move(attrs), name);
     LIMBER_ASSERT(value.ok());
     return *value;
   }
@@ -41,13 +44,14 @@ class Builder {
     const int64_t in = channels_of(x);
     const int64_t pad = kernel / 2;
     const double deviation = std::sqrt(2.0 / static_cast<double>(in / groups * kernel * kernel));
-    const ValueId w =
-        parameter(next("conv") + ".weight", Shape{out, in / groups, kernel, kernel}, 0, deviation);
+    const std::string name = next("conv");
+    const ValueId w = parameter(name + ".weight", Shape{out, in / groups, kernel, kernel}, 0, deviation);
     return emit(OpKind::kConv, {x, w},
                 {{"strides", ints({stride, stride})},
                  {"pads", ints({pad, pad, pad, pad})},
                  {"dilations", ints({1, 1})},
-                 {"groups", groups}});
+                 {"groups", groups}},
+                name);
   }
 
   ValueId batch_norm(ValueId x) {
@@ -57,14 +61,14 @@ class Builder {
     const ValueId bias = parameter(name + ".bias", Shape{channels}, 0, 0.05);
     const ValueId mean = parameter(name + ".mean", Shape{channels}, 0, 0.05);
     const ValueId variance = parameter(name + ".var", Shape{channels}, 1, 0.02);
-    return emit(OpKind::kBatchNorm, {x, scale, bias, mean, variance}, {{"epsilon", 1e-5}});
+    return emit(OpKind::kBatchNorm, {x, scale, bias, mean, variance}, {{"epsilon", 1e-5}}, name);
   }
 
   ValueId layer_norm(ValueId x, int64_t width) {
     const std::string name = next("norm");
     const ValueId scale = parameter(name + ".scale", Shape{width}, 1, 0.05);
     const ValueId bias = parameter(name + ".bias", Shape{width}, 0, 0.05);
-    return emit(OpKind::kLayerNorm, {x, scale, bias}, {{"axis", int64_t{2}}, {"epsilon", 1e-5}});
+    return emit(OpKind::kLayerNorm, {x, scale, bias}, {{"axis", int64_t{2}}, {"epsilon", 1e-5}}, name);
   }
 
   // x[.., in] * w[in, out] + b
@@ -73,7 +77,7 @@ class Builder {
     const double deviation = std::sqrt(1.0 / static_cast<double>(in));
     const ValueId w = parameter(name + ".weight", Shape{in, out}, 0, deviation);
     const ValueId b = parameter(name + ".bias", Shape{out}, 0, 0.01);
-    return emit(OpKind::kAdd, {emit(OpKind::kMatMul, {x, w}), b});
+    return emit(OpKind::kAdd, {emit(OpKind::kMatMul, {x, w}, {}, name), b}, {}, name + ".add");
   }
 
   ValueId pool_and_classify(ValueId x, int64_t classes) {
@@ -83,7 +87,7 @@ class Builder {
     const double deviation = std::sqrt(1.0 / static_cast<double>(channels));
     const ValueId w = parameter("classifier.weight", Shape{classes, channels}, 0, deviation);
     const ValueId b = parameter("classifier.bias", Shape{classes}, 0, 0.01);
-    return emit(OpKind::kGemm, {x, w, b}, {{"trans_b", int64_t{1}}});
+    return emit(OpKind::kGemm, {x, w, b}, {{"trans_b", int64_t{1}}}, "classifier");
   }
 
   int64_t channels_of(ValueId x) const { return graph_.type(x).shape[1].value(); }
@@ -100,12 +104,17 @@ class Builder {
 
  private:
   static std::vector<int64_t> ints(std::vector<int64_t> values) { return values; }
-  std::string next(std::string_view kind) { return std::string(kind) + std::to_string(counter_++); }
+  // "conv3": the third of its kind.
+  std::string next(std::string_view kind) {
+    std::string name(kind);
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return name + std::to_string(++counters_[name]);
+  }
 
   Graph graph_;
   std::shared_ptr<Parameters> params_;
   Random random_;
-  int counter_ = 0;
+  std::map<std::string, int> counters_;
 };
 
 ValueId conv_norm(Builder& b, ValueId x, int64_t out, int64_t kernel, int64_t stride, int64_t groups = 1) {

@@ -110,6 +110,9 @@ Result<Model> load_model(const std::string& name, const LoadSpec& spec) {
 
 Result<std::map<std::string, int64_t>> bind_dimensions(const Graph& graph, const BuildSpec& spec) {
   std::map<std::string, int64_t> values = normalised(spec.symbols);
+  for (const auto& [name, value] : values) {
+    if (value < 1) return invalid("dimension '{}' is {}; it must be positive", name, value);
+  }
   for (ValueId input : graph.inputs()) {
     const Shape& shape = graph.type(input).shape;
     if (shape.rank() == 0 || shape[0].is_constant()) continue;
@@ -176,7 +179,8 @@ std::string closest(std::string_view wrong, const std::vector<std::string>& cand
 Status no_such(std::string_view what, std::string_view wrong, const std::vector<std::string>& names) {
   const std::string near = closest(wrong, names);
   const std::string hint = near.empty() ? "" : fmt::format(" Did you mean '{}'?", near);
-  const std::string known = names.empty() ? "there is none" : fmt::format("known: {}", fmt::join(names, ", "));
+  const std::string known =
+      names.empty() ? "there is none" : fmt::format("known: {}", fmt::join(names, ", "));
   return error(Code::kNotFound, "no {} named '{}' ({}).{}", what, wrong, known, hint);
 }
 

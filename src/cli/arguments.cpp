@@ -1,15 +1,21 @@
 #include "cli/arguments.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
+#include "api/engine.h"
 #include "cli/commands.h"
 
 namespace limber {
 namespace {
+
+// Messages keep what is allowed; the help says it in words.
+CLI::Validator quiet(CLI::Validator validator) { return validator.description(""); }
 
 void set_need(CLI::Option* option, Arguments::Need need) {
   option->required(need == Arguments::Need::kRequired);
@@ -47,15 +53,15 @@ void Arguments::texts(const char* names, std::vector<std::string>& to, const cha
 }
 
 void Arguments::number(const char* names, int& to, int low, int high, const char* help) {
-  app_->add_option(names, to, help)->check(CLI::Range(low, high))->type_name("N");
+  app_->add_option(names, to, help)->check(quiet(CLI::Range(low, high)))->type_name("N");
 }
 
 void Arguments::number(const char* names, int64_t& to, int64_t low, int64_t high, const char* help) {
-  app_->add_option(names, to, help)->check(CLI::Range(low, high))->type_name("N");
+  app_->add_option(names, to, help)->check(quiet(CLI::Range(low, high)))->type_name("N");
 }
 
 void Arguments::number(const char* names, double& to, double low, double high, const char* help) {
-  app_->add_option(names, to, help)->check(CLI::Range(low, high))->type_name("N");
+  app_->add_option(names, to, help)->check(quiet(CLI::Range(low, high)))->type_name("N");
 }
 
 void Arguments::seed(const char* names, uint64_t& to, const char* help) {
@@ -66,7 +72,8 @@ void Arguments::flag(const char* names, bool& to, const char* help) { app_->add_
 
 void Arguments::choice(const char* names, std::string& to, std::vector<std::string> values,
                        const char* help) {
-  app_->add_option(names, to, help)->check(CLI::IsMember(std::move(values)))->type_name("");
+  const std::string type = fmt::format("{}", fmt::join(values, "|"));
+  app_->add_option(names, to, help)->check(quiet(CLI::IsMember(std::move(values))))->type_name(type);
 }
 
 void Arguments::parsed(const char* names, const char* type, const char* help, Parse parse) {
@@ -96,13 +103,19 @@ CommandLine::~CommandLine() = default;
 Arguments CommandLine::add(const char* name, const char* help, Action action) {
   CLI::App* command = app_->add_subcommand(name, help);
   command->callback([this, action = std::move(action)] { chosen_ = action; });
-  Arguments arguments(command);
-  arguments.choice("--log-level", log_level_, {"trace", "debug", "info", "warn", "error", "off"},
-                   "What goes to stderr: trace, debug, info, warn (default), error, off");
-  return arguments;
+  commands_.emplace_back(name);
+  return Arguments(command);
 }
 
 int CommandLine::run(int argc, char** argv) {
+  if (argc < 2) return usage_error(invalid("which command? One of {}", fmt::join(commands_, ", ")));
+  if (argv[1][0] != '-' && std::find(commands_.begin(), commands_.end(), argv[1]) == commands_.end()) {
+    return usage_error(no_such("command", argv[1], commands_));
+  }
+  for (CLI::App* command : app_->get_subcommands({})) {
+    Arguments(command).choice("--log-level", log_level_, {"trace", "debug", "info", "warn", "error", "off"},
+                              "What goes to stderr; default warn");
+  }
   try {
     app_->parse(argc, argv);
   } catch (const CLI::ParseError& problem) {

@@ -63,6 +63,7 @@ class CommandLine {
  private:
   std::unique_ptr<CLI::App> app_;
   std::string log_level_ = "warn";
+  std::vector<std::string> commands_;
   Action chosen_;
 };
 

@@ -92,11 +92,12 @@ void add_common(Arguments& arguments, CommonOptions& options, Arguments::Need mo
   arguments.parsed("--shape", "NAME=DIMS", "Shape of an input, as in image=1x3x224x224; ? keeps a dimension",
                    [&options](const std::string& text) { return take_shape(options, text); });
   arguments.choice("--tune", options.tune, {"auto", "on", "off"},
-                   "Time the candidates of every layer: on, off, auto (default: in bench and profile)");
+                   "Time the candidates of every layer; auto: in bench and profile");
   arguments.text("--tune-cache", options.tune_cache, "FILE", "Where timings are kept between runs");
-  arguments.seed("--seed", options.seed, "Seed of random inputs");
-  arguments.choice("--backend", options.backend, {"cpu", "ref"}, "cpu, or ref: the slow, obvious kernels");
-  arguments.flag("!--no-optimize", options.optimize, "Compile the graph as it is in the file");
+  arguments.seed("--seed", options.seed, "Seed of random inputs; default 0");
+  arguments.choice("--backend", options.backend, {"cpu", "ref"},
+                   "Default cpu; ref: the slow, obvious kernels");
+  arguments.flag("--no-optimize", options.as_is, "Compile the graph as it is in the file");
 }
 
 Result<Model> load(const CommonOptions& options) {
@@ -117,7 +118,7 @@ Result<std::shared_ptr<const Plan>> build(const Model& model, const CommonOption
   spec.tune = options.tune == "on" || (options.tune == "auto" && auto_tunes);
   spec.tune_cache = options.tune_cache;
   spec.reference = options.backend == "ref";
-  spec.optimize = options.optimize;
+  spec.optimize = !options.as_is;
   const double start = now_seconds();
   auto plan = build_plan(model, spec);
   if (plan.ok()) {

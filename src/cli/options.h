@@ -22,7 +22,7 @@ struct CommonOptions {
   std::string tune = "auto";
   std::string tune_cache = default_tune_cache();
   std::string backend = "cpu";
-  bool optimize = true;
+  bool as_is = false;
 };
 
 // MODEL, --json, --threads, --batch, --dim, --shape, --tune, --tune-cache, --backend, --seed.

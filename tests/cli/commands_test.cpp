@@ -29,8 +29,8 @@ json json_of(const Outcome& outcome) {
 }
 
 TEST(Usage, WrongUseIsExitCode2AndSaysWhatIsWrong) {
-  expect_error(limber_program(""), 2, "subcommand");
-  expect_error(limber_program("frobnicate"), 2, "frobnicate");
+  expect_error(limber_program(""), 2, "inspect, check, run");
+  expect_error(limber_program("inspekt x"), 2, "Did you mean 'inspect'?");
   expect_error(limber_program("inspect"), 2, "model");
   expect_error(limber_program("inspect builtin:resnet8 --threads many"), 2, "--threads");
   expect_error(limber_program("inspect builtin:resnet8 --dim N"), 2, "NAME=NUMBER");
