@@ -6,6 +6,9 @@ namespace limber {
 
 Status Backend::prepare(const Graph&, NodeId, Candidate&) { return {}; }
 
+std::optional<int64_t> Backend::recall(const std::string&) const { return std::nullopt; }
+void Backend::remember(const std::string&, int64_t) {}
+
 size_t Backend::bytes(const TensorType& type, Layout layout) const {
   LIMBER_ASSERT(layout == kPlain);
   return type.bytes();

@@ -43,22 +43,35 @@ class Chooser {
     }
   }
 
-  Result<Assignment> choose() {
+  Result<std::vector<Assignment>> find() {
     LIMBER_TRY(assign_backends());
     LIMBER_TRY(start());
     std::set<Layout> layouts;
-    for (const NodeChoice& c : choices_) layouts.insert(c.candidate.outputs.begin(), c.candidate.outputs.end());
+    int tiers = 0;
     for (const auto& [key, list] : cache_) {
-      for (const Candidate& c : list) layouts.insert(c.outputs.begin(), c.outputs.end());
+      for (const Candidate& c : list) {
+        layouts.insert(c.outputs.begin(), c.outputs.end());
+        tiers = std::max(tiers, c.tier);
+      }
     }
-    LIMBER_TRY(descend());
-    Assignment best{choices_, total()};
-    for (Layout preferred : layouts) {
-      LIMBER_TRY(start(preferred));
+    std::vector<Assignment> found;
+    for (max_tier_ = 0; max_tier_ <= tiers; ++max_tier_) {
+      std::vector<Assignment> tier;
+      LIMBER_TRY(start());
       LIMBER_TRY(descend());
-      if (const double seconds = total(); seconds < best.seconds) best = {choices_, seconds};
+      add(tier, max_tier_ * 64);
+      for (Layout preferred : layouts) {
+        LIMBER_TRY(start(preferred));
+        LIMBER_TRY(descend());
+        add(tier, max_tier_ * 64 + 1 + static_cast<int>(preferred.id));
+      }
+      std::stable_sort(tier.begin(), tier.end(), [](const Assignment& a, const Assignment& b) { return a.seconds < b.seconds; });
+      for (Assignment& a : tier) {
+        if (a.seconds > 1.3 * tier.front().seconds) break;  // not worth a trial
+        if (!contains(found, a)) found.push_back(std::move(a));
+      }
     }
-    return best;
+    return found;
   }
 
  private:
@@ -92,6 +105,20 @@ class Chooser {
     return &cache_.emplace(key, std::move(made)).first->second;
   }
 
+  void add(std::vector<Assignment>& list, int id) const {
+    Assignment assignment{choices_, total(), id};
+    if (!contains(list, assignment)) list.push_back(std::move(assignment));
+  }
+
+  static bool contains(const std::vector<Assignment>& list, const Assignment& other) {
+    return std::any_of(list.begin(), list.end(), [&](const Assignment& a) {
+      return std::equal(a.nodes.begin(), a.nodes.end(), other.nodes.begin(), [](const NodeChoice& x, const NodeChoice& y) {
+        return x.candidate.token == y.candidate.token && x.candidate.inputs == y.candidate.inputs &&
+               x.candidate.outputs == y.candidate.outputs;
+      });
+    });
+  }
+
   bool skipped(uint32_t n) const { return is_static_node(graph_, statics_, NodeId{n}); }
 
   // In topological order: what suits the producers best, preferring `preferred` where it is offered.
@@ -106,7 +133,7 @@ class Chooser {
       const Candidate* best = nullptr;
       double best_cost = std::numeric_limits<double>::infinity();
       for (const Candidate& c : *list) {
-        if (skipped(n) && !all_plain(c)) continue;
+        if (c.tier > max_tier_ || (skipped(n) && !all_plain(c))) continue;
         double cost = c.seconds + input_cost(n, c);
         const bool favoured = preferred && std::find(c.outputs.begin(), c.outputs.end(), *preferred) != c.outputs.end();
         if (favoured) cost *= 1e-3;
@@ -151,6 +178,7 @@ class Chooser {
     const Candidate* best = nullptr;
     double best_cost = before - 1e-9;
     for (const Candidate& c : *list) {
+      if (c.tier > max_tier_) continue;
       const double cost = c.seconds + input_cost(n, c) + output_cost(n, c);
       if (cost < best_cost) best = &c, best_cost = cost;
     }
@@ -239,20 +267,24 @@ class Chooser {
   std::vector<std::vector<NodeId>> readers_;
   std::vector<bool> is_output_;
   std::vector<NodeChoice> choices_;
+  int max_tier_ = 0;
   std::map<std::pair<uint32_t, std::set<Layout>>, std::vector<Candidate>> cache_;
 };
 
 }  // namespace
 
-Result<Assignment> choose_implementations(const Graph& graph, const std::vector<bool>& statics,
-                                          const std::vector<std::shared_ptr<Backend>>& backends) {
-  LIMBER_ASSIGN(Assignment best, Chooser(graph, statics, backends).choose());
+Result<std::vector<Assignment>> find_assignments(const Graph& graph, const std::vector<bool>& statics,
+                                                 const std::vector<std::shared_ptr<Backend>>& backends) {
+  return Chooser(graph, statics, backends).find();
+}
+
+Status prepare(const Graph& graph, Assignment& assignment) {
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
-    NodeChoice& choice = best.nodes[n];
+    NodeChoice& choice = assignment.nodes[n];
     Status status = choice.backend->prepare(graph, NodeId{n}, choice.candidate);
     if (!status.ok()) return status.in(fmt::format("node '{}'", graph.nodes()[n].name));
   }
-  return best;
+  return {};
 }
 
 }  // namespace limber

@@ -20,12 +20,18 @@ struct NodeChoice {
 
 struct Assignment {
   std::vector<NodeChoice> nodes;  // by node index; static nodes run in plain layout
-  double seconds = 0;             // kernels and reorders
+  double seconds = 0;             // predicted: kernels and reorders
+  int id = 0;                     // how it was found; the same for the same graph and timings
 };
 
-// Minimises the sum of kernel times and of the reorders they cause: coordinate descent (a node at a
-// time, given its neighbours) from several starting points. Fails naming every unsupported node.
-Result<Assignment> choose_implementations(const Graph& graph, const std::vector<bool>& statics,
-                                          const std::vector<std::shared_ptr<Backend>>& backends);
+// Each minimises the predicted sum of kernel times and of the reorders they cause: coordinate descent (a
+// node at a time, given its neighbours) from several starting points, with candidates of higher tiers or
+// without. Different ones only; the default (tier 0, least predicted time) first. Fails naming every
+// unsupported node.
+Result<std::vector<Assignment>> find_assignments(const Graph& graph, const std::vector<bool>& statics,
+                                                 const std::vector<std::shared_ptr<Backend>>& backends);
+
+// Lets the backends complete what was chosen.
+Status prepare(const Graph& graph, Assignment& assignment);
 
 }  // namespace limber

@@ -1,9 +1,13 @@
 #include "runtime/compile.h"
 
+#include <algorithm>
+
+#include "base/clock.h"
 #include "base/parallel.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
 #include "runtime/lower.h"
+#include "runtime/session.h"
 
 namespace limber {
 namespace {
@@ -31,6 +35,69 @@ Status check_parameters(const Graph& graph, const Parameters& params) {
   return {};
 }
 
+// What all plans of one compile share.
+struct Job {
+  Graph graph;
+  std::shared_ptr<Parameters> params;
+  std::vector<std::shared_ptr<Backend>> backends;
+  const CompileOptions& options;
+  std::vector<bool> statics;
+};
+
+Result<std::shared_ptr<const Plan>> make_plan(const Job& job, Assignment assignment) {
+  LIMBER_TRY(prepare(job.graph, assignment));
+  auto plan = std::make_shared<Plan>();
+  plan->graph = job.graph;
+  plan->params = job.params;
+  plan->backends = job.backends;
+  plan->threads = job.options.threads;
+  plan->predicted_seconds = assignment.seconds;
+  LIMBER_TRY(lower(*plan, job.statics, assignment));
+  LIMBER_TRY(lay_out_memory(*plan, assignment, job.options.max_bytes));
+  return std::shared_ptr<const Plan>(std::move(plan));
+}
+
+double median_of_runs(Session& session, int runs, std::vector<double>& times) {
+  for (int r = 0; r < runs; ++r) {
+    const double start = now_seconds();
+    static_cast<void>(session.run().ok());
+    times.push_back(now_seconds() - start);
+  }
+  std::vector<double> sorted = times;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[sorted.size() / 2];
+}
+
+// Is `challenger` faster? The two take turns, so that whatever the machine does meanwhile hits both.
+bool is_faster(Session& challenger, Session& champion) {
+  std::vector<double> first, second;
+  median_of_runs(challenger, 2, first);
+  const double once = median_of_runs(champion, 2, second);
+  first.clear();
+  second.clear();
+  const int slice = std::clamp(static_cast<int>(0.02 / std::max(once, 1e-6)), 2, 50);
+  double a = 0, b = 0;
+  for (int round = 0; round < 6; ++round) {
+    a = median_of_runs(challenger, slice, first);
+    b = median_of_runs(champion, slice, second);
+  }
+  return a < b;
+}
+
+// Times of single layers say little about caches shared by all of them: the candidates run as a whole.
+Result<std::shared_ptr<const Plan>> fastest_plan(const Job& job, std::vector<Assignment> assignments, int& winner) {
+  std::unique_ptr<Session> champion;
+  for (Assignment& assignment : assignments) {
+    const int id = assignment.id;
+    LIMBER_ASSIGN(auto plan, make_plan(job, std::move(assignment)));
+    LIMBER_ASSIGN(auto challenger, Session::create(std::move(plan)));
+    if (champion && !is_faster(*challenger, *champion)) continue;
+    champion = std::move(challenger);
+    winner = id;
+  }
+  return champion->shared_plan();
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Plan>> compile(const Graph& graph, std::shared_ptr<Parameters> params,
@@ -38,21 +105,26 @@ Result<std::shared_ptr<const Plan>> compile(const Graph& graph, std::shared_ptr<
                                             const CompileOptions& options) {
   LIMBER_ASSERT(!backends.empty() && params != nullptr);
   const ThreadScope threads(options.threads);
-  auto plan = std::make_shared<Plan>();
-  LIMBER_ASSIGN(plan->graph, bind(graph, options.symbols));
-  LIMBER_TRY(check_sizes(plan->graph, options.max_bytes));
-  LIMBER_TRY(check_parameters(plan->graph, *params));
-  if (options.optimize) LIMBER_TRY(optimize_for_inference(plan->graph));
-  plan->params = std::move(params);
-  plan->backends = std::move(backends);
-  plan->threads = options.threads;
+  Job job{{}, std::move(params), std::move(backends), options, {}};
+  LIMBER_ASSIGN(job.graph, bind(graph, options.symbols));
+  LIMBER_TRY(check_sizes(job.graph, options.max_bytes));
+  LIMBER_TRY(check_parameters(job.graph, *job.params));
+  if (options.optimize) LIMBER_TRY(optimize_for_inference(job.graph));
+  job.statics = static_values(job.graph);
+  LIMBER_ASSIGN(std::vector<Assignment> assignments, find_assignments(job.graph, job.statics, job.backends));
 
-  const std::vector<bool> statics = static_values(plan->graph);
-  LIMBER_ASSIGN(const Assignment assignment, choose_implementations(plan->graph, statics, plan->backends));
-  plan->predicted_seconds = assignment.seconds;
-  LIMBER_TRY(lower(*plan, statics, assignment));
-  LIMBER_TRY(lay_out_memory(*plan, assignment, options.max_bytes));
-  return std::shared_ptr<const Plan>(std::move(plan));
+  Backend& chief = *job.backends.front();
+  const std::string key = fmt::format("plan {:016x}", hash(job.graph));
+  if (const auto known = chief.recall(key)) {
+    for (Assignment& assignment : assignments) {
+      if (assignment.id == *known) return make_plan(job, std::move(assignment));
+    }
+  }
+  if (!chief.measures() || assignments.size() == 1) return make_plan(job, std::move(assignments.front()));
+  int winner = 0;
+  LIMBER_ASSIGN(auto plan, fastest_plan(job, std::move(assignments), winner));
+  chief.remember(key, winner);
+  return plan;
 }
 
 }  // namespace limber

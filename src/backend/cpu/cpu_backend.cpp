@@ -67,6 +67,10 @@ class CpuBackend : public Backend {
     return std::get<FormatWay>(recipes_[candidate.token - 1]).make();
   }
 
+  bool measures() const override { return options_.tune; }
+  std::optional<int64_t> recall(const std::string& key) const override { return tuner_.find_choice(key); }
+  void remember(const std::string& key, int64_t choice) override { tuner_.keep_choice(key, choice); }
+
   size_t bytes(const TensorType& type, Layout layout) const override { return library_.bytes(type, layout); }
   std::string layout_name(Layout layout) const override { return library_.layout_name(layout); }
 
@@ -157,6 +161,7 @@ class CpuBackend : public Backend {
         c.inputs[3] = dst;
         c.must_alias = 3;
       }
+      c.tier = t.tier;
       c.token = keep(LayerRecipe{layer, t});
       out.push_back(std::move(c));
     }
@@ -176,7 +181,7 @@ class CpuBackend : public Backend {
     compiled.kernel = std::shared_ptr<const Kernel>(std::move(kernel));
     compiled.input_bytes = {bytes(type, from)};
     compiled.output_bytes = bytes(type, to);
-    return time_kernel(compiled, /*in_place=*/false);
+    return time_kernel(compiled, /*in_place=*/false, /*cold_weights=*/false);
   }
 
   const CpuOptions options_;

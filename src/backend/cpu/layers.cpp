@@ -11,6 +11,17 @@ using onednn::Format;
 // whole network stays within 1e-4.
 constexpr double kWinogradTolerance = 1.5e-5;
 
+// About what the inner caches of one core hold.
+constexpr double kCacheBytes = 2 << 20;
+
+double parameter_bytes(const Graph& g) {
+  double bytes = 0;
+  for (const Value& value : g.values()) {
+    if (value.role == Role::kParameter) bytes += static_cast<double>(value.type.bytes());
+  }
+  return bytes;
+}
+
 Format blocked() { return onednn::preferred_block() == 16 ? Format::kBlocked16 : Format::kBlocked8; }
 
 std::vector<int64_t> dims(const Graph& g, ValueId v) { return g.type(v).shape.dims(); }
@@ -180,42 +191,51 @@ Result<std::vector<Timing>> estimated(const Layer& layer, onednn::Library& libra
   return out;
 }
 
-// The fastest implementation of one way, or nullopt when it has none that is usable.
-Result<std::optional<Timing>> measure(const Layer& layer, Timing way, onednn::Library& library) {
-  std::optional<Timing> best;
+// Winograd only where it is exact enough: against oneDNN's first direct implementation.
+Result<bool> accurate(const Layer& layer, const onednn::Compiled& winograd, Timing direct, onednn::Library& library) {
+  direct.variant = kDirect;
+  direct.index = 0;
+  auto exact = make_layer(layer, direct, library);
+  if (!exact.ok()) return false;
+  LIMBER_ASSIGN(const double error, difference(library, winograd, *exact, layer.weights));
+  return error <= kWinogradTolerance;
+}
+
+// Every implementation of one way that is usable, timed.
+Result<std::vector<Timing>> measure(const Layer& layer, Timing way, onednn::Library& library) {
+  std::vector<Timing> out;
   const auto names = list(layer, way, library);
   for (int i = 0; i < static_cast<int>(names.size()); ++i) {
     way.index = i;
     way.impl = names[static_cast<size_t>(i)];
     auto compiled = make_layer(layer, way, library);
     if (!compiled.ok()) continue;
-    LIMBER_ASSIGN(way.seconds, time_kernel(*compiled, layer.has_residual));
-    if (best && way.seconds >= best->seconds) continue;
-    if (way.variant == kWinograd && layer.conv) {
-      Timing direct = way;
-      direct.variant = kDirect;
-      direct.index = 0;
-      auto exact = make_layer(layer, direct, library);
-      if (!exact.ok()) continue;
-      LIMBER_ASSIGN(const double error, difference(library, *compiled, *exact, layer.weights));
-      if (error > kWinogradTolerance) continue;
+    const bool winograd = layer.conv && way.variant == kWinograd;
+    if (winograd) {
+      LIMBER_ASSIGN(const bool usable, accurate(layer, *compiled, way, library));
+      if (!usable) continue;
     }
-    best = way;
+    LIMBER_ASSIGN(way.seconds, time_kernel(*compiled, layer.has_residual, layer.cold_weights));
+    way.tier = winograd ? 2 : way.variant == 0 && i == 0 ? 0 : 1;
+    out.push_back(way);
   }
-  return best;
+  return out;
 }
 
+// Per pair of formats: oneDNN's first choice and, in each higher tier, the fastest if it is faster.
 Result<std::vector<Timing>> measured(const Layer& layer, onednn::Library& library) {
-  std::vector<Timing> out;
+  std::vector<Timing> all, out;
   for (const Timing& way : ways(layer, /*tune=*/true)) {
-    LIMBER_ASSIGN(const auto best, measure(layer, way, library));
-    if (!best) continue;
-    auto same = std::find_if(out.begin(), out.end(), [&](const Timing& t) { return t.src == best->src && t.dst == best->dst; });
-    if (same == out.end()) {
-      out.push_back(*best);
-    } else if (best->seconds < same->seconds) {
-      *same = *best;
-    }
+    LIMBER_ASSIGN(const auto timed, measure(layer, way, library));
+    all.insert(all.end(), timed.begin(), timed.end());
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Timing& a, const Timing& b) { return a.seconds < b.seconds; });
+  std::stable_sort(all.begin(), all.end(), [](const Timing& a, const Timing& b) { return a.tier < b.tier; });
+  for (const Timing& t : all) {
+    const bool worse = std::any_of(out.begin(), out.end(), [&](const Timing& o) {
+      return o.src == t.src && o.dst == t.dst && o.seconds <= t.seconds;
+    });
+    if (!worse) out.push_back(t);
   }
   if (out.empty()) return unsupported("oneDNN has no implementation");
   return out;
@@ -239,6 +259,7 @@ std::optional<Layer> describe_layer(const Graph& g, const Node& node, bool weigh
     return std::nullopt;
   }
   layer.weights = g.type(node.inputs[1]);
+  layer.cold_weights = parameter_bytes(g) > kCacheBytes;
   layer.flops = op_def(node.op).flops(g, node);
   for (ValueId v : node.inputs) layer.bytes += v == kNoValue ? 0 : static_cast<double>(g.type(v).bytes());
   layer.bytes += static_cast<double>(g.type(node.outputs[0]).bytes());
@@ -247,7 +268,8 @@ std::optional<Layer> describe_layer(const Graph& g, const Node& node, bool weigh
 
 Result<std::vector<Timing>> layer_timings(const Layer& layer, onednn::Library& library, Tuner& tuner, bool tune,
                                           int threads) {
-  const std::string name = layer.conv ? onednn::key(*layer.conv) : onednn::key(*layer.matmul);
+  const std::string name = (layer.conv ? onednn::key(*layer.conv) : onednn::key(*layer.matmul)) +
+                           (layer.cold_weights ? " cold" : " warm");
   if (auto known = tuner.find(name)) return *known;
   if (!tune) return estimated(layer, library, threads);
   LIMBER_ASSIGN(auto timings, measured(layer, library));

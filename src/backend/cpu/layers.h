@@ -14,6 +14,7 @@ struct Layer {
   std::optional<onednn::MatMul> matmul;
   TensorType weights;      // type of input 1
   bool has_residual = false;
+  bool cold_weights = false;  // the network's weights do not fit the inner caches: see time_kernel
   double flops = 0;
   double bytes = 0;
 };

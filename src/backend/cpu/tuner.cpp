@@ -22,6 +22,7 @@ std::string cpu_model() {
   return "unknown";
 }
 
+constexpr int kCacheVersion = 2;
 constexpr size_t kMaxCacheBytes = size_t{64} << 20;
 
 // The whole file, or an empty object when it is missing, damaged or of another version.
@@ -29,20 +30,20 @@ json read_cache(const std::string& file) {
   const auto text = os_files().read(file, kMaxCacheBytes);
   if (!text.ok()) return json::object();
   json data = json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!data.is_object() || data.value("version", 0) != 1) return json::object();
+  if (!data.is_object() || data.value("version", 0) != kCacheVersion) return json::object();
   return data;
 }
 
 std::optional<Timing> parse_timing(const json& row) {
-  if (!row.is_array() || row.size() != 6) return std::nullopt;
-  for (int i = 0; i < 4; ++i) {
+  if (!row.is_array() || row.size() != 7) return std::nullopt;
+  for (int i = 0; i < 5; ++i) {
     if (!row[static_cast<size_t>(i)].is_number_integer()) return std::nullopt;
   }
-  if (!row[4].is_string() || !row[5].is_number()) return std::nullopt;
+  if (!row[5].is_string() || !row[6].is_number()) return std::nullopt;
   const auto src = row[0].get<int64_t>(), dst = row[1].get<int64_t>();
   if (src < 0 || src > 3 || dst < 0 || dst > 3) return std::nullopt;
   return Timing{static_cast<onednn::Format>(src), static_cast<onednn::Format>(dst), row[2].get<int>(), row[3].get<int>(),
-                row[4].get<std::string>(), row[5].get<double>()};
+                row[4].get<int>(), row[5].get<std::string>(), row[6].get<double>()};
 }
 
 }  // namespace
@@ -71,6 +72,10 @@ void Tuner::load() {
     }
     if (!timings.empty()) layers_[key] = std::move(timings);
   }
+  const json choices = entries.value("plans", json::object());
+  for (const auto& [key, choice] : choices.items()) {
+    if (choice.is_number_integer()) choices_[key] = choice.get<int64_t>();
+  }
   for (const auto& [key, seconds] : reorders.items()) {
     if (seconds.is_number()) reorders_[key] = seconds.get<double>();
   }
@@ -78,16 +83,17 @@ void Tuner::load() {
 
 void Tuner::save() {
   json data = read_cache(file_);
-  data["version"] = 1;
+  data["version"] = kCacheVersion;
   json& entries = data["machines"][machine_];
   for (const auto& [key, timings] : layers_) {
     json rows = json::array();
     for (const Timing& t : timings) {
-      rows.push_back({static_cast<int>(t.src), static_cast<int>(t.dst), t.variant, t.index, t.impl, t.seconds});
+      rows.push_back({static_cast<int>(t.src), static_cast<int>(t.dst), t.variant, t.index, t.tier, t.impl, t.seconds});
     }
     entries["layers"][key] = std::move(rows);
   }
   for (const auto& [key, seconds] : reorders_) entries["reorders"][key] = seconds;
+  for (const auto& [key, choice] : choices_) entries["plans"][key] = choice;
   // Only a cache: when it cannot be written, the next process measures again.
   static_cast<void>(os_files().write(file_, data.dump()).ok());
 }
@@ -116,6 +122,18 @@ void Tuner::keep_reorder(const std::string& key, double seconds) {
   changed_ = true;
 }
 
+std::optional<int64_t> Tuner::find_choice(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = choices_.find(key);
+  return it == choices_.end() ? std::nullopt : std::optional(it->second);
+}
+
+void Tuner::keep_choice(const std::string& key, int64_t choice) {
+  const std::lock_guard lock(mutex_);
+  choices_[key] = choice;
+  changed_ = true;
+}
+
 namespace {
 
 Result<std::shared_ptr<Buffer>> random_buffer(size_t bytes, uint64_t seed) {
@@ -135,8 +153,8 @@ struct Bench {
   std::vector<std::unique_ptr<BoundKernel>> kernels;  // the same one on several copies of the weights
 };
 
-Result<Bench> set_up(const onednn::Compiled& compiled, bool in_place) {
-  constexpr size_t kColdBytes = size_t{6} << 20;
+Result<Bench> set_up(const onednn::Compiled& compiled, bool in_place, bool cold_weights) {
+  constexpr size_t kColdBytes = size_t{48} << 20;
   Bench bench;
   const auto make = [&](size_t bytes) -> Result<void*> {
     LIMBER_ASSIGN(auto buffer, random_buffer(bytes, bench.buffers.size()));
@@ -155,7 +173,7 @@ Result<Bench> set_up(const onednn::Compiled& compiled, bool in_place) {
   if (in_place) io.inputs[3] = output;
   LIMBER_ASSIGN(io.scratch, make(compiled.kernel->scratch_bytes()));
   const size_t weights = compiled.input_bytes.size() > 1 ? compiled.input_bytes[1] : 0;
-  const size_t copies = weights == 0 ? 1 : std::clamp<size_t>(kColdBytes / weights, 1, 32);
+  const size_t copies = weights == 0 || !cold_weights ? 1 : std::clamp<size_t>(kColdBytes / weights, 3, 64);
   for (size_t c = 0; c < copies; ++c) {
     if (c > 0) {
       LIMBER_ASSIGN(io.inputs[1], make(weights));
@@ -168,8 +186,8 @@ Result<Bench> set_up(const onednn::Compiled& compiled, bool in_place) {
 
 }  // namespace
 
-Result<double> time_kernel(const onednn::Compiled& compiled, bool in_place) {
-  LIMBER_ASSIGN(Bench bench, set_up(compiled, in_place));
+Result<double> time_kernel(const onednn::Compiled& compiled, bool in_place, bool cold_weights) {
+  LIMBER_ASSIGN(Bench bench, set_up(compiled, in_place, cold_weights));
   size_t next = 0;
   const auto once = [&] {
     const double start = now_seconds();

@@ -12,11 +12,12 @@
 
 namespace limber {
 
-// The fastest implementation found for one pair of formats.
+// An implementation worth trying for one pair of formats.
 struct Timing {
   onednn::Format src = onednn::Format::kPlain, dst = onednn::Format::kPlain;
   int variant = 0;  // how the layer is expressed: see layers.h
   int index = 0;    // which of oneDNN's implementations
+  int tier = 0;     // as in Candidate: 0 oneDNN's first choice, 1 the fastest alone, 2 also with Winograd
   std::string impl;
   double seconds = 0;
 };
@@ -33,6 +34,8 @@ class Tuner {
   void keep(const std::string& key, std::vector<Timing> timings);
   std::optional<double> find_reorder(const std::string& key) const;
   void keep_reorder(const std::string& key, double seconds);
+  std::optional<int64_t> find_choice(const std::string& key) const;  // which whole plan was the fastest
+  void keep_choice(const std::string& key, int64_t choice);
 
  private:
   void load();
@@ -43,13 +46,14 @@ class Tuner {
   mutable std::mutex mutex_;
   std::map<std::string, std::vector<Timing>> layers_;
   std::map<std::string, double> reorders_;
+  std::map<std::string, int64_t> choices_;
   bool changed_ = false;
 };
 
-// Seconds of one run, the best of several: noise only ever adds. Inputs are random, weights (input 1)
-// are taken from several copies in turn when they are small, because in a network they are never warm
-// in the innermost cache.
-Result<double> time_kernel(const onednn::Compiled& compiled, bool in_place);
+// Seconds of one run, the best of several: noise only ever adds. Inputs are random. With `cold_weights`
+// the weights (input 1) are taken from many copies in turn: in a network whose weights are larger than
+// the inner caches, a layer never finds its own there.
+Result<double> time_kernel(const onednn::Compiled& compiled, bool in_place, bool cold_weights);
 
 // Relative difference (max |a-b| / max |b|) of two implementations of one layer on the same random data.
 // Both must have the same formats. `type` is the type of the weights.
