@@ -247,43 +247,59 @@ Result<ValueId> symbolic_range(NodeContext& c, const Dim& start, const Dim& limi
 }
 
 template <typename T>
-Tensor range_tensor(int64_t count, double start, double delta) {
-  std::vector<T> values(static_cast<size_t>(count));
+Status range_of(NodeContext& c, int64_t count, double start, double delta) {
+  LIMBER_TRY(c.spend(static_cast<size_t>(count) * sizeof(T)));
+  LIMBER_ASSIGN(Tensor tensor, Tensor::allocate({DTypeOf<T>::value, Shape{count}}));
+  double x = start;
   for (int64_t i = 0; i < count; ++i) {
-    values[static_cast<size_t>(i)] = static_cast<T>(start + static_cast<double>(i) * delta);
+    tensor.data<T>()[static_cast<size_t>(i)] = static_cast<T>(x);
+    x = start + static_cast<double>(i + 1) * delta;
   }
-  return Tensor::from(std::span<const T>(values), Shape{count});
+  c.set(0, c.constant(std::move(tensor)));
+  return {};
+}
+
+Result<double> range_number(NodeContext& c, int input, const char* what) {
+  LIMBER_ASSIGN(const auto values, c.floats(input, what));
+  // Beyond this doubles do not hold every integer.
+  if (!(std::abs(values[0]) <= 0x1p53)) return corrupt("{} is {}", what, values[0]);
+  return values[0];
+}
+
+Status constant_range(NodeContext& c) {
+  LIMBER_ASSIGN(const double start, range_number(c, 0, "start"));
+  LIMBER_ASSIGN(const double limit, range_number(c, 1, "limit"));
+  LIMBER_ASSIGN(const double delta, range_number(c, 2, "delta"));
+  if (delta == 0) return corrupt("delta is 0");
+  const double wanted = std::max(std::ceil((limit - start) / delta), 0.0);
+  if (wanted > static_cast<double>(kMaxConstantElements)) {
+    return error(Code::kResourceExhausted, "a range of {} elements", wanted);
+  }
+  const auto count = static_cast<int64_t>(wanted);
+  switch (c.type(0).dtype) {
+    case DType::kF32: return range_of<float>(c, count, start, delta);
+    case DType::kF64: return range_of<double>(c, count, start, delta);
+    case DType::kI16: return range_of<int16_t>(c, count, start, delta);
+    case DType::kI32: return range_of<int32_t>(c, count, start, delta);
+    case DType::kI64: return range_of<int64_t>(c, count, start, delta);
+    default: return unsupported("a range of {}", dtype_name(c.type(0).dtype));
+  }
 }
 
 Status range(NodeContext& c) {
   LIMBER_ASSIGN(const StaticValue* a, c.require(0, "start"));
   LIMBER_ASSIGN(const StaticValue* b, c.require(1, "limit"));
   LIMBER_ASSIGN(const StaticValue* d, c.require(2, "delta"));
-  if (a->elements.size() != 1 || b->elements.size() != 1 || d->elements.size() != 1) return corrupt("its inputs are no scalars");
-  if (!a->is_constant() || !b->is_constant() || !d->is_constant()) {
-    const auto dim = [](const StaticValue* v) { return std::get_if<Dim>(&v->elements[0]); };
-    if (!dim(a) || !dim(b) || !dim(d)) return unsupported("a symbolic range of {}", dtype_name(a->dtype));
-    LIMBER_ASSIGN(const ValueId y, symbolic_range(c, *dim(a), *dim(b), *dim(d)));
-    c.set(0, y);
-    return {};
+  if (a->elements.size() != 1 || b->elements.size() != 1 || d->elements.size() != 1) {
+    return corrupt("its inputs are no scalars");
   }
-  LIMBER_ASSIGN(const auto start, c.floats(0, "start"));
-  LIMBER_ASSIGN(const auto limit, c.floats(1, "limit"));
-  LIMBER_ASSIGN(const auto delta, c.floats(2, "delta"));
-  if (delta[0] == 0) return corrupt("delta is 0");
-  const double wanted = std::ceil((limit[0] - start[0]) / delta[0]);
-  if (!(wanted <= static_cast<double>(kMaxConstantElements))) {
-    return error(Code::kResourceExhausted, "a range of {} elements", wanted);
-  }
-  const int64_t count = std::max<int64_t>(static_cast<int64_t>(std::max(wanted, 0.0)), 0);
-  switch (a->dtype) {
-    case DType::kF32: c.set(0, c.constant(range_tensor<float>(count, start[0], delta[0]))); return {};
-    case DType::kF64: c.set(0, c.constant(range_tensor<double>(count, start[0], delta[0]))); return {};
-    case DType::kI16: c.set(0, c.constant(range_tensor<int16_t>(count, start[0], delta[0]))); return {};
-    case DType::kI32: c.set(0, c.constant(range_tensor<int32_t>(count, start[0], delta[0]))); return {};
-    case DType::kI64: c.set(0, c.constant(range_tensor<int64_t>(count, start[0], delta[0]))); return {};
-    default: return unsupported("a range of {}", dtype_name(a->dtype));
-  }
+  if (a->dtype != b->dtype || a->dtype != d->dtype) return corrupt("its inputs have different types");
+  if (a->is_constant() && b->is_constant() && d->is_constant()) return constant_range(c);
+  const auto dim = [](const StaticValue* v) { return std::get_if<Dim>(&v->elements[0]); };
+  if (!dim(a) || !dim(b) || !dim(d)) return unsupported("a symbolic range of {}", dtype_name(a->dtype));
+  LIMBER_ASSIGN(const ValueId y, symbolic_range(c, *dim(a), *dim(b), *dim(d)));
+  c.set(0, y);
+  return {};
 }
 
 Status eye_like(NodeContext& c) {

@@ -273,6 +273,7 @@ Status Importer::inline_branch(NodeContext& c) {
   for (const auto& initializer : branch.initializer()) {
     auto tensor = file_.reader->read(initializer);
     if (!tensor.ok()) return tensor.status().in(fmt::format("initialiser '{}'", initializer.name()));
+    LIMBER_TRY(spend(tensor->bytes()));
     inner.names[initializer.name()] = {.id = add_constant(initializer.name(), *std::move(tensor))};
   }
   std::vector<std::string> wanted;

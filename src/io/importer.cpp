@@ -165,6 +165,12 @@ ValueId Importer::add_constant(std::string_view name, Tensor value) {
   return v;
 }
 
+Status Importer::spend(size_t bytes) {
+  spent_ += bytes;
+  if (spent_ <= kMaxMadeUpBytes) return {};
+  return error(Code::kResourceExhausted, "constants of more than {} bytes that the file does not hold", kMaxMadeUpBytes);
+}
+
 const StaticValue* Importer::known(ValueId v) const {
   const auto it = known_.find(v.index);
   return it == known_.end() ? nullptr : &it->second;

@@ -24,7 +24,8 @@ namespace limber::onnx_io {
 inline constexpr int64_t kNewestOpset = 23;  // the last one whose changes were read
 inline constexpr int kMaxDepth = 16;         // functions and branches inside each other
 inline constexpr int64_t kMaxExpanded = 50'000;  // nodes that come from functions and branches
-inline constexpr int64_t kMaxConstantElements = int64_t{64} << 20;  // of a constant the importer makes up
+inline constexpr int64_t kMaxConstantElements = int64_t{4} << 20;  // of a constant the importer makes up
+inline constexpr size_t kMaxMadeUpBytes = size_t{256} << 20;      // of all of them together
 
 // --- tensors ------------------------------------------------------------------------------------------
 
@@ -143,6 +144,7 @@ class Importer {
   Result<std::vector<ValueId>> emit(OpKind op, std::vector<ValueId> inputs, Attrs attrs, int outputs,
                                     std::string_view name);
   ValueId add_constant(std::string_view name, Tensor value);
+  Status spend(size_t bytes);  // counts bytes that a small file can ask for many times over
   Status check_type(const TensorType& type) const;
   const StaticValue* known(ValueId v) const;
   // Also looks into parameters and known inputs; nullptr when the value cannot be told.
@@ -163,6 +165,7 @@ class Importer {
   std::vector<std::string> problems_;
   std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> functions_;  // by domain and name
   int64_t expanded_ = 0;
+  size_t spent_ = 0;
 };
 
 // One ONNX node while it is lowered. run_converter has checked the number of inputs and that the first
@@ -217,6 +220,7 @@ class NodeContext {
   Result<ValueId> reshape(ValueId x, Shape shape);
   ValueId constant(Tensor value) { return importer_.add_constant(name(), std::move(value)); }
   ValueId scalar(double value, DType dtype);
+  Status spend(size_t bytes) { return importer_.spend(bytes); }
   // The usual converter: one IR node, its outputs are the node's.
   Status lower(OpKind op, std::vector<ValueId> inputs, Attrs attrs = {});
 

@@ -88,6 +88,7 @@ Result<std::optional<Tensor>> NodeContext::tensor(const char* name) {
   if (attribute == nullptr) return std::optional<Tensor>();
   auto tensor = importer_.file_.reader->read(attribute->t());
   if (!tensor.ok()) return tensor.status().in(fmt::format("attribute '{}'", name));
+  if (frame_.depth > 0) LIMBER_TRY(importer_.spend(tensor->bytes()));
   return std::optional<Tensor>(*std::move(tensor));
 }
 
