@@ -1,6 +1,7 @@
+#include "base/hash.h"
+
 #include <bit>
 
-#include "base/hash.h"
 #include "ir/graph.h"
 #include "ir/text_format.h"
 

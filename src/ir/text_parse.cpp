@@ -22,13 +22,12 @@ bool from_text(std::string_view text, T& value) {
   return result.ec == std::errc() && result.ptr == end;
 }
 
-bool looks_like_float(std::string_view text) {
-  return text.find_first_of(".ein") != std::string_view::npos;
-}
+bool looks_like_float(std::string_view text) { return text.find_first_of(".ein") != std::string_view::npos; }
 
 class Parser {
  public:
-  Parser(std::string_view text, const std::map<std::string, Tensor>* constants) : lexer_(text), constants_(constants) {}
+  Parser(std::string_view text, const std::map<std::string, Tensor>* constants)
+      : lexer_(text), constants_(constants) {}
 
   Result<Graph> run() {
     if (lexer_.word() != "graph") return lexer_.fail("expected 'graph \"name\" {' at the start");
@@ -58,7 +57,8 @@ class Parser {
     if (word == "const") return constant();
     if (word == "output") return output();
     if (word.empty()) return lexer_.expected("a statement or '}'");
-    return lexer_.fail(fmt::format("expected input, param, state, const, output, a node or '}}', found '{}'", word));
+    return lexer_.fail(
+        fmt::format("expected input, param, state, const, output, a node or '}}', found '{}'", word));
   }
 
   // --- values ---------------------------------------------------------------------------------------
@@ -138,8 +138,8 @@ class Parser {
       LIMBER_TRY(lexer_.expect('}'));
     }
     if (count != value_type.shape.elements()) {
-      return lexer_.fail(fmt::format("constant '{}': {} has {} elements, found {}", name, value_type.to_string(),
-                                     value_type.shape.elements(), count));
+      return lexer_.fail(fmt::format("constant '{}': {} has {} elements, found {}", name,
+                                     value_type.to_string(), value_type.shape.elements(), count));
     }
     LIMBER_ASSIGN(Tensor tensor, Tensor::allocate(value_type));
     std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(tensor.raw()));
@@ -149,9 +149,11 @@ class Parser {
 
   Status named_constant(const std::string& name, const TensorType& value_type) {
     LIMBER_ASSIGN(const uint64_t wanted, lexer_.hash_mark());
-    const auto found = constants_ == nullptr ? std::map<std::string, Tensor>::const_iterator() : constants_->find(name);
+    const auto found =
+        constants_ == nullptr ? std::map<std::string, Tensor>::const_iterator() : constants_->find(name);
     if (constants_ == nullptr || found == constants_->end()) {
-      return lexer_.fail(fmt::format("constant '{}': its bytes are not in the text and were not given", name));
+      return lexer_.fail(
+          fmt::format("constant '{}': its bytes are not in the text and were not given", name));
     }
     const Tensor& tensor = found->second;
     if (!tensor.valid() || tensor.type() != value_type) {
@@ -159,8 +161,8 @@ class Parser {
                                      tensor.type().to_string(), value_type.to_string()));
     }
     if (text::constant_hash(tensor) != wanted) {
-      return lexer_.fail(fmt::format("constant '{}': the bytes given have hash {:016x}, expected {:016x}", name,
-                                     text::constant_hash(tensor), wanted));
+      return lexer_.fail(fmt::format("constant '{}': the bytes given have hash {:016x}, expected {:016x}",
+                                     name, text::constant_hash(tensor), wanted));
     }
     graph_.add_constant(name, tensor);
     return {};
@@ -174,19 +176,32 @@ class Parser {
 
   Status element(DType dtype, std::vector<std::byte>& bytes) {
     switch (dtype) {
-      case DType::kF32: return float_element<float, uint32_t>(bytes, [](float v) { return v; });
-      case DType::kF64: return float_element<double, uint64_t>(bytes, [](double v) { return v; });
-      case DType::kF16: return float_element<float, uint16_t>(bytes, float_to_half);
-      case DType::kBF16: return float_element<float, uint16_t>(bytes, float_to_bfloat16);
-      case DType::kI8: return int_element<int8_t>(bytes);
-      case DType::kU8: return int_element<uint8_t>(bytes);
-      case DType::kI16: return int_element<int16_t>(bytes);
-      case DType::kU16: return int_element<uint16_t>(bytes);
-      case DType::kI32: return int_element<int32_t>(bytes);
-      case DType::kU32: return int_element<uint32_t>(bytes);
-      case DType::kI64: return int_element<int64_t>(bytes);
-      case DType::kU64: return int_element<uint64_t>(bytes);
-      case DType::kBool: return bool_element(bytes);
+      case DType::kF32:
+        return float_element<float, uint32_t>(bytes, [](float v) { return v; });
+      case DType::kF64:
+        return float_element<double, uint64_t>(bytes, [](double v) { return v; });
+      case DType::kF16:
+        return float_element<float, uint16_t>(bytes, float_to_half);
+      case DType::kBF16:
+        return float_element<float, uint16_t>(bytes, float_to_bfloat16);
+      case DType::kI8:
+        return int_element<int8_t>(bytes);
+      case DType::kU8:
+        return int_element<uint8_t>(bytes);
+      case DType::kI16:
+        return int_element<int16_t>(bytes);
+      case DType::kU16:
+        return int_element<uint16_t>(bytes);
+      case DType::kI32:
+        return int_element<int32_t>(bytes);
+      case DType::kU32:
+        return int_element<uint32_t>(bytes);
+      case DType::kI64:
+        return int_element<int64_t>(bytes);
+      case DType::kU64:
+        return int_element<uint64_t>(bytes);
+      case DType::kBool:
+        return bool_element(bytes);
     }
     LIMBER_UNREACHABLE();
   }
@@ -247,7 +262,8 @@ class Parser {
     const std::string_view text = lexer_.word();
     uint64_t bits = 0;
     const char* end = text.data() + text.size();
-    if (!text.starts_with("0x") || std::from_chars(text.data() + 2, end, bits, 16).ptr != end || text.size() < 3) {
+    if (!text.starts_with("0x") || std::from_chars(text.data() + 2, end, bits, 16).ptr != end ||
+        text.size() < 3) {
       return lexer_.fail("expected the bits of the NaN like 0x7fc00001");
     }
     LIMBER_TRY(lexer_.expect(')'));
@@ -437,7 +453,8 @@ class Parser {
 
 Result<Graph> parse(std::string_view text, const std::map<std::string, Tensor>* constants) {
   if (text.size() > kMaxTextBytes) {
-    return error(Code::kResourceExhausted, "graph text of {} bytes, at most {} are read", text.size(), kMaxTextBytes);
+    return error(Code::kResourceExhausted, "graph text of {} bytes, at most {} are read", text.size(),
+                 kMaxTextBytes);
   }
   return Parser(text, constants).run();
 }

@@ -59,7 +59,8 @@ std::string float_text(double value) {
 template <typename T>
 T load(const Tensor& tensor, int64_t index) {
   T value;
-  std::memcpy(&value, static_cast<const std::byte*>(tensor.raw()) + static_cast<size_t>(index) * sizeof(T), sizeof(T));
+  std::memcpy(&value, static_cast<const std::byte*>(tensor.raw()) + static_cast<size_t>(index) * sizeof(T),
+              sizeof(T));
   return value;
 }
 
@@ -69,7 +70,8 @@ std::string element_text(const Tensor& tensor, int64_t i) {
       const auto bits = load<uint32_t>(tensor, i);
       return float_text(std::bit_cast<float>(bits), bits, 0x7fc00000);
     }
-    case DType::kF64: return float_text(load<double>(tensor, i));
+    case DType::kF64:
+      return float_text(load<double>(tensor, i));
     case DType::kF16: {
       const auto bits = load<uint16_t>(tensor, i);
       return float_text(half_to_float(bits), bits, 0x7e00);
@@ -78,9 +80,12 @@ std::string element_text(const Tensor& tensor, int64_t i) {
       const auto bits = load<uint16_t>(tensor, i);
       return float_text(bfloat16_to_float(bits), bits, 0x7fc0);
     }
-    case DType::kU64: return fmt::format("{}", load<uint64_t>(tensor, i));
-    case DType::kBool: return load<uint8_t>(tensor, i) != 0 ? "true" : "false";
-    default: return fmt::format("{}", element_as_int(tensor, i));
+    case DType::kU64:
+      return fmt::format("{}", load<uint64_t>(tensor, i));
+    case DType::kBool:
+      return load<uint8_t>(tensor, i) != 0 ? "true" : "false";
+    default:
+      return fmt::format("{}", element_as_int(tensor, i));
   }
 }
 

@@ -10,8 +10,8 @@ namespace limber {
 // What a node does, recognised without changing anything.
 struct AffineNode {
   NodeId node;
-  ValueId x;                    // what is scaled and shifted; has the type of the result
-  ValueId operand = kNoValue;   // the static operand of Mul, Div, Add, Sub; kNoValue for BatchNorm
+  ValueId x;                   // what is scaled and shifted; has the type of the result
+  ValueId operand = kNoValue;  // the static operand of Mul, Div, Add, Sub; kNoValue for BatchNorm
 };
 // nullopt: something else, or an operand is not static.
 std::optional<AffineNode> as_affine(const Rewriter& r, NodeId n);

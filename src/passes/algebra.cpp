@@ -36,7 +36,8 @@ Status divide_by_power_of_two(Rewriter& r, NodeId n, ValueId x, double divisor) 
   const DType dtype = r.graph().type(x).dtype;
   int exponent = 0;
   if (dtype != DType::kF32 && dtype != DType::kF64) return {};
-  if (!std::isfinite(divisor) || std::abs(std::frexp(divisor, &exponent)) != 0.5 || std::abs(exponent) > 100) return {};
+  if (!std::isfinite(divisor) || std::abs(std::frexp(divisor, &exponent)) != 0.5 || std::abs(exponent) > 100)
+    return {};
   if (r.graph().type(x) != r.graph().type(r.output(n))) return {};
   LIMBER_ASSIGN(const ValueId c, add_scalar(r, dtype, 1 / divisor, "reciprocal"));
   return replace_by(r, n, OpKind::kMul, {x, c});
@@ -52,11 +53,15 @@ struct Limits {
 std::optional<Limits> as_limits(const Rewriter& r, NodeId n) {
   const Node& node = r.node(n);
   switch (node.op) {
-    case OpKind::kRelu: return Limits{node.inputs[0], 0};
-    case OpKind::kClip: return Limits{node.inputs[0], node.attrs.f("min", -INFINITY), node.attrs.f("max", INFINITY)};
+    case OpKind::kRelu:
+      return Limits{node.inputs[0], 0};
+    case OpKind::kClip:
+      return Limits{node.inputs[0], node.attrs.f("min", -INFINITY), node.attrs.f("max", INFINITY)};
     case OpKind::kMax:
-    case OpKind::kMin: break;
-    default: return std::nullopt;
+    case OpKind::kMin:
+      break;
+    default:
+      return std::nullopt;
   }
   for (size_t i = 0; i < 2; ++i) {
     const ValueId x = node.inputs[i];
@@ -71,7 +76,8 @@ std::optional<Limits> as_limits(const Rewriter& r, NodeId n) {
 Status simplify_limits(Rewriter& r, NodeId n) {
   auto limits = as_limits(r, n);
   if (!limits || !is_float(r.graph().type(limits->x).dtype) || !(limits->low <= limits->high)) return {};
-  const bool written = r.node(n).op == OpKind::kRelu || (r.node(n).op == OpKind::kClip && (limits->low != 0 || limits->high != INFINITY));
+  const bool written = r.node(n).op == OpKind::kRelu ||
+                       (r.node(n).op == OpKind::kClip && (limits->low != 0 || limits->high != INFINITY));
   const NodeId above = r.graph().value(limits->x).producer;
   const auto inner = above != kNoNode && r.used_once(limits->x) ? as_limits(r, above) : std::nullopt;
   const bool merges = inner && inner->low <= inner->high;
@@ -84,7 +90,8 @@ Status simplify_limits(Rewriter& r, NodeId n) {
   const std::string name = r.node(n).name;
   Attrs attrs;
   if (!relu) attrs = {{"min", limits->low}, {"max", limits->high}};
-  LIMBER_ASSIGN(const ValueId v, r.emit(relu ? OpKind::kRelu : OpKind::kClip, {limits->x}, std::move(attrs), name));
+  LIMBER_ASSIGN(const ValueId v,
+                r.emit(relu ? OpKind::kRelu : OpKind::kClip, {limits->x}, std::move(attrs), name));
   r.replace(r.output(n), v);
   return {};
 }
@@ -93,8 +100,11 @@ Status simplify_limits(Rewriter& r, NodeId n) {
 
 Status simplify_arithmetic(Rewriter& r, NodeId n) {
   const OpKind op = r.node(n).op;
-  if (op == OpKind::kMax || op == OpKind::kMin || op == OpKind::kClip || op == OpKind::kRelu) return simplify_limits(r, n);
-  if (op != OpKind::kAdd && op != OpKind::kSub && op != OpKind::kMul && op != OpKind::kDiv && op != OpKind::kPow) return {};
+  if (op == OpKind::kMax || op == OpKind::kMin || op == OpKind::kClip || op == OpKind::kRelu)
+    return simplify_limits(r, n);
+  if (op != OpKind::kAdd && op != OpKind::kSub && op != OpKind::kMul && op != OpKind::kDiv &&
+      op != OpKind::kPow)
+    return {};
   const ValueId a = r.input(n, 0), b = r.input(n, 1), y = r.output(n);
   const auto left = scalar_constant(r.graph(), a), right = scalar_constant(r.graph(), b);
   const bool commutes = op == OpKind::kAdd || op == OpKind::kMul;

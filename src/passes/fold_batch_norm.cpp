@@ -19,7 +19,8 @@ Shape along(int axis, int rank, Dim size) {
 // w with each slice along `axis` multiplied by its element of `scale` (or all by its only one).
 Result<ValueId> scale_along(Rewriter& r, ValueId w, ValueId scale, int axis, const std::string& name) {
   const Dim size = r.graph().type(scale).shape[0];
-  LIMBER_ASSIGN(const ValueId factor, emit_reshaped(r, scale, along(axis, r.graph().type(w).rank(), size), name + "/scale"));
+  LIMBER_ASSIGN(const ValueId factor,
+                emit_reshaped(r, scale, along(axis, r.graph().type(w).rank(), size), name + "/scale"));
   return r.emit(OpKind::kMul, {w, factor}, {}, name);
 }
 
@@ -59,7 +60,8 @@ Result<bool> into_conv(Rewriter& r, NodeId conv, const AffineNode& affine) {
 }
 
 // The output channels of w[C, O/groups, ..] are O/groups per group of C/groups rows.
-Result<ValueId> scale_transposed(Rewriter& r, ValueId w, ValueId scale, int64_t groups, const std::string& name) {
+Result<ValueId> scale_transposed(Rewriter& r, ValueId w, ValueId scale, int64_t groups,
+                                 const std::string& name) {
   const Shape shape = r.graph().type(w).shape;
   if (groups == 1 || r.graph().type(scale).shape[0] == Dim(1)) return scale_along(r, w, scale, 1, name);
   Shape split({groups, shape.dim(0) / groups});
@@ -80,7 +82,8 @@ Result<bool> into_conv_transpose(Rewriter& r, NodeId conv, const AffineNode& aff
   const int64_t groups = r.node(conv).attrs.i("groups", 1);
   LIMBER_ASSIGN(const Affine folded, emit_affine(r, affine));
   if (folded.scale != kNoValue) {
-    LIMBER_ASSIGN(const ValueId scaled, scale_transposed(r, w, folded.scale, groups, name_of(r, conv, "/weight")));
+    LIMBER_ASSIGN(const ValueId scaled,
+                  scale_transposed(r, w, folded.scale, groups, name_of(r, conv, "/weight")));
     r.set_input(conv, 1, scaled);
   }
   LIMBER_ASSIGN(const ValueId new_bias, fold_bias(r, conv, bias, folded, {channels}));
@@ -157,7 +160,8 @@ Result<bool> into_layer_norm(Rewriter& r, NodeId norm, const AffineNode& affine)
   if (!normalized || (op != OpKind::kMul && op != OpKind::kAdd)) return false;
   const auto operand_shape = without_leading_ones(r.graph().type(affine.operand).shape, normalized->rank());
   if (!operand_shape) return false;
-  LIMBER_ASSIGN(const ValueId v, emit_reshaped(r, affine.operand, *operand_shape, name_of(r, norm, "/operand")));
+  LIMBER_ASSIGN(const ValueId v,
+                emit_reshaped(r, affine.operand, *operand_shape, name_of(r, norm, "/operand")));
   const Affine folded = op == OpKind::kMul ? Affine{v, kNoValue} : Affine{kNoValue, v};
   LIMBER_TRY(rescale_layer_norm(r, norm, folded, *normalized));
   return true;
@@ -170,7 +174,8 @@ Result<bool> into_turned_layer_norm(Rewriter& r, NodeId transpose, const AffineN
   if (norm == kNoNode || !r.used_once(turned) || affine.operand == kNoValue) return false;
   const auto normalized = normalized_shape(r, norm);
   const int rank = r.graph().type(turned).rank();
-  if (!normalized || normalized->rank() != 1 || r.node(transpose).attrs.ints("perm")[1] != rank - 1) return false;
+  if (!normalized || normalized->rank() != 1 || r.node(transpose).attrs.ints("perm")[1] != rank - 1)
+    return false;
   if (!is_per_channel(r, affine, 1, (*normalized)[0])) return false;
   LIMBER_ASSIGN(const Affine folded, emit_affine(r, affine));
   LIMBER_TRY(rescale_layer_norm(r, norm, folded, *normalized));
@@ -181,15 +186,22 @@ Result<bool> into_producer(Rewriter& r, const AffineNode& affine) {
   const NodeId producer = r.graph().value(affine.x).producer;
   if (producer == kNoNode || !r.used_once(affine.x) || r.output(producer) != affine.x) return false;
   switch (r.node(producer).op) {
-    case OpKind::kConv: return into_conv(r, producer, affine);
-    case OpKind::kConvTranspose: return into_conv_transpose(r, producer, affine);
-    case OpKind::kMatMul: return into_matmul(r, producer, affine);
+    case OpKind::kConv:
+      return into_conv(r, producer, affine);
+    case OpKind::kConvTranspose:
+      return into_conv_transpose(r, producer, affine);
+    case OpKind::kMatMul:
+      return into_matmul(r, producer, affine);
     case OpKind::kBatchNorm:
     case OpKind::kInstanceNorm:
-    case OpKind::kGroupNorm: return into_channel_norm(r, producer, affine);
-    case OpKind::kTranspose: return into_turned_layer_norm(r, producer, affine);
-    case OpKind::kLayerNorm: return into_layer_norm(r, producer, affine);
-    default: return false;
+    case OpKind::kGroupNorm:
+      return into_channel_norm(r, producer, affine);
+    case OpKind::kTranspose:
+      return into_turned_layer_norm(r, producer, affine);
+    case OpKind::kLayerNorm:
+      return into_layer_norm(r, producer, affine);
+    default:
+      return false;
   }
 }
 
@@ -219,7 +231,8 @@ Result<bool> into_reading_conv(Rewriter& r, NodeId conv) {
     std::vector<int64_t> axes;
     for (int i = 1; i < r.graph().type(w).rank(); ++i) axes.push_back(i);
     LIMBER_ASSIGN(const ValueId shifted, scale_along(r, w, folded.shift, 1, name + "/shift"));
-    LIMBER_ASSIGN(const ValueId sum, r.emit(OpKind::kReduceSum, {shifted}, {{"axes", axes}, {"keepdims", int64_t{0}}}, name));
+    LIMBER_ASSIGN(const ValueId sum,
+                  r.emit(OpKind::kReduceSum, {shifted}, {{"axes", axes}, {"keepdims", int64_t{0}}}, name));
     LIMBER_ASSIGN(const ValueId new_bias, emit_sum(r, bias, sum, name_of(r, conv, "/bias")));
     r.set_input(conv, 2, new_bias);
   }

@@ -60,7 +60,8 @@ std::optional<std::pair<ValueId, ValueId>> as_masked(const Rewriter& r, ValueId 
   if (add == kNoNode) return std::nullopt;
   ValueId x = r.input(add, 0), mask = r.input(add, 1);
   const auto fits = [&](ValueId candidate) {
-    return r.graph().type(candidate) == r.graph().type(v) && r.used_once(candidate) && !r.is_static(candidate);
+    return r.graph().type(candidate) == r.graph().type(v) && r.used_once(candidate) &&
+           !r.is_static(candidate);
   };
   if (!fits(x) || (fits(mask) && product_scores(r, mask))) std::swap(x, mask);
   return fits(x) ? std::optional(std::pair(x, mask)) : std::nullopt;
@@ -112,7 +113,8 @@ Result<ValueId> emit_mask(Rewriter& r, const std::vector<Mask>& masks, const std
     if (mask.grouped) {
       const Shape& parts = *mask.grouped;
       const Shape mask_shape = r.graph().type(v).shape;
-      LIMBER_ASSIGN(v, r.emit(OpKind::kExpand, {v}, {{"shape", Shape{parts[0], parts[1], 1, mask_shape[3], mask_shape[4]}}}, name));
+      LIMBER_ASSIGN(v, r.emit(OpKind::kExpand, {v},
+                              {{"shape", Shape{parts[0], parts[1], 1, mask_shape[3], mask_shape[4]}}}, name));
       const Shape joined{parts.dim(0) * parts.dim(1), 1, mask_shape[3], mask_shape[4]};
       LIMBER_ASSIGN(v, r.emit(OpKind::kReshape, {v}, {{"shape", joined}}, name));
     }
@@ -142,7 +144,8 @@ Status attention_rule(Rewriter& r, NodeId n) {
   auto scores = masked_scores(r, r.input(softmax, 0));
   if (!scores) return {};
   const Shape &q_shape = g.type(scores->q).shape, &k_shape = g.type(scores->k).shape;
-  if (!same_batch(q_shape, k_shape) || !same_batch(q_shape, g.type(v).shape) || q_shape.rank() != rank) return {};
+  if (!same_batch(q_shape, k_shape) || !same_batch(q_shape, g.type(v).shape) || q_shape.rank() != rank)
+    return {};
 
   const std::string name = node.name;
   if (scores->k_transposed) {
@@ -154,7 +157,8 @@ Status attention_rule(Rewriter& r, NodeId n) {
   std::vector<ValueId> inputs{scores->q, scores->k, v};
   LIMBER_ASSIGN(const ValueId mask, emit_mask(r, scores->masks, name + "/mask"));
   if (mask != kNoValue) inputs.push_back(mask);
-  LIMBER_ASSIGN(const ValueId y, r.emit(OpKind::kAttention, std::move(inputs), {{"scale", scores->scale}}, name));
+  LIMBER_ASSIGN(const ValueId y,
+                r.emit(OpKind::kAttention, std::move(inputs), {{"scale", scores->scale}}, name));
   r.replace(r.output(n), y);
   return {};
 }

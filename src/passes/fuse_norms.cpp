@@ -20,7 +20,8 @@ bool are_last(const std::vector<int64_t>& axes, int rank) {
 
 // d * d, or d to the power of 2.
 bool is_square(const Rewriter& r, ValueId v, ValueId d) {
-  if (const NodeId mul = r.producer(v, OpKind::kMul); mul != kNoNode) return r.input(mul, 0) == d && r.input(mul, 1) == d;
+  if (const NodeId mul = r.producer(v, OpKind::kMul); mul != kNoNode)
+    return r.input(mul, 0) == d && r.input(mul, 1) == d;
   const NodeId pow = r.producer(v, OpKind::kPow);
   return pow != kNoNode && r.input(pow, 0) == d && is_constant_close_to(r.graph(), r.input(pow, 1), 2);
 }
@@ -53,7 +54,8 @@ std::optional<Quotient> as_quotient(const Rewriter& r, NodeId n) {
   return q ? q : quotient_of(r, b, a, true);
 }
 
-Result<ValueId> emit_layer_norm(Rewriter& r, ValueId x, int64_t axis, double epsilon, const std::string& name) {
+Result<ValueId> emit_layer_norm(Rewriter& r, ValueId x, int64_t axis, double epsilon,
+                                const std::string& name) {
   return r.emit(OpKind::kLayerNorm, {x}, {{"axis", axis}, {"epsilon", epsilon}}, name);
 }
 
@@ -109,7 +111,9 @@ Status group_norm_rule(Rewriter& r, NodeId n) {
   const NodeId norm = r.producer(r.input(n, 0), OpKind::kInstanceNorm);
   if (norm == kNoNode || !r.used_once(r.input(n, 0))) return {};
   const NodeId split = r.producer(r.input(norm, 0), OpKind::kReshape);
-  if (split == kNoNode || !all_close_to(r.graph(), r.input(norm, 1), 1) || !all_close_to(r.graph(), r.input(norm, 2), 0)) return {};
+  if (split == kNoNode || !all_close_to(r.graph(), r.input(norm, 1), 1) ||
+      !all_close_to(r.graph(), r.input(norm, 2), 0))
+    return {};
   const ValueId x = r.input(split, 0);
   const TensorType type = r.graph().type(x), grouped = r.graph().type(r.input(norm, 0));
   if (type != r.graph().type(r.output(n)) || type.rank() < 3 || !grouped.shape[1].is_constant()) return {};
@@ -120,7 +124,8 @@ Status group_norm_rule(Rewriter& r, NodeId n) {
   const double epsilon = r.node(norm).attrs.f("epsilon");
   LIMBER_ASSIGN(const ValueId scale, add_vector(r, type.dtype, type.shape[1], 1, name + "/scale"));
   LIMBER_ASSIGN(const ValueId bias, add_vector(r, type.dtype, type.shape[1], 0, name + "/bias"));
-  LIMBER_ASSIGN(const ValueId y, r.emit(OpKind::kGroupNorm, {x, scale, bias}, {{"groups", groups}, {"epsilon", epsilon}}, name));
+  LIMBER_ASSIGN(const ValueId y, r.emit(OpKind::kGroupNorm, {x, scale, bias},
+                                        {{"groups", groups}, {"epsilon", epsilon}}, name));
   r.replace(r.output(n), y);
   return {};
 }

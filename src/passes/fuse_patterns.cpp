@@ -83,7 +83,8 @@ std::optional<OpKind> gated(const Rewriter& r, ValueId x, ValueId gate, double f
   if (shifted_relu6(r, gate) == x && close(factor, 1.0 / 6)) return OpKind::kHardSwish;
   if (factor != 1) return std::nullopt;
   if (argument(r, gate, OpKind::kSigmoid) == x) return OpKind::kSilu;
-  if (argument(r, gate, OpKind::kHardSigmoid) == x && is_hard_sigmoid(r, r.producer(gate, OpKind::kHardSigmoid))) {
+  if (argument(r, gate, OpKind::kHardSigmoid) == x &&
+      is_hard_sigmoid(r, r.producer(gate, OpKind::kHardSigmoid))) {
     return OpKind::kHardSwish;
   }
   const ValueId softplus = argument(r, gate, OpKind::kTanh);
@@ -105,7 +106,9 @@ bool is_power(const Product& p, const Rewriter& r, ValueId x, size_t exponent) {
   if (p.factors.size() == 2) {  // x * (x*x), where the square is shared or was merged
     for (size_t i = 0; i < 2; ++i) {
       const NodeId square = r.producer(p.factors[1 - i], OpKind::kMul);
-      if (exponent == 3 && p.factors[i] == x && square != kNoNode && r.input(square, 0) == x && r.input(square, 1) == x) return true;
+      if (exponent == 3 && p.factors[i] == x && square != kNoNode && r.input(square, 0) == x &&
+          r.input(square, 1) == x)
+        return true;
     }
   }
   const NodeId pow = p.factors.size() == 1 ? r.producer(p.factors[0], OpKind::kPow) : kNoNode;
@@ -156,8 +159,10 @@ Status product_rule(Rewriter& r, NodeId n) {
     if (const auto op = gated(r, x, gate, p.constant)) return replace_by(r, n, *op, x);
     if (!close(p.constant, 0.5)) continue;
     const GeluKind kind = gelu_kind(r, x, gate);
-    if (kind == GeluKind::kErf) return replace_by(r, n, OpKind::kGelu, x, {{"approximate", std::string("none")}});
-    if (kind == GeluKind::kTanh) return replace_by(r, n, OpKind::kGelu, x, {{"approximate", std::string("tanh")}});
+    if (kind == GeluKind::kErf)
+      return replace_by(r, n, OpKind::kGelu, x, {{"approximate", std::string("none")}});
+    if (kind == GeluKind::kTanh)
+      return replace_by(r, n, OpKind::kGelu, x, {{"approximate", std::string("tanh")}});
   }
   return {};
 }
@@ -181,13 +186,15 @@ Status softplus_rule(Rewriter& r, NodeId n) {
 Status activation_rule(Rewriter& r, NodeId n) {
   if (!is_float(r.graph().type(r.output(n)).dtype)) return {};
   switch (r.node(n).op) {
-    case OpKind::kLog: return softplus_rule(r, n);
+    case OpKind::kLog:
+      return softplus_rule(r, n);
     case OpKind::kMul:
     case OpKind::kDiv: {
       LIMBER_TRY(hard_sigmoid_rule(r, n));
       return r.dead(n) ? Status() : product_rule(r, n);
     }
-    default: return {};
+    default:
+      return {};
   }
 }
 

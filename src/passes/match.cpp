@@ -22,11 +22,20 @@ Result<ValueId> add_scalar(Rewriter& r, DType dtype, double value, std::string_v
   LIMBER_ASSIGN(Tensor tensor, Tensor::allocate({dtype, {}}));
   const auto store = [&](auto typed) { std::memcpy(tensor.raw(), &typed, sizeof(typed)); };
   switch (dtype) {
-    case DType::kF32: store(static_cast<float>(value)); break;
-    case DType::kF64: store(value); break;
-    case DType::kF16: store(float_to_half(static_cast<float>(value))); break;
-    case DType::kBF16: store(float_to_bfloat16(static_cast<float>(value))); break;
-    default: LIMBER_UNREACHABLE();
+    case DType::kF32:
+      store(static_cast<float>(value));
+      break;
+    case DType::kF64:
+      store(value);
+      break;
+    case DType::kF16:
+      store(float_to_half(static_cast<float>(value)));
+      break;
+    case DType::kBF16:
+      store(float_to_bfloat16(static_cast<float>(value)));
+      break;
+    default:
+      LIMBER_UNREACHABLE();
   }
   return r.graph().add_constant(name, std::move(tensor));
 }

@@ -29,7 +29,8 @@ Status optimize_for_inference(Graph& graph);
 Status fold_constants(Graph& graph);
 // Drops nodes that do nothing (Identity, a Cast, Reshape, Transpose, Slice, Pad ... that changes nothing)
 // and arithmetic that does nothing (x*1, x+0); merges chains of Reshape and of Transpose; writes x^2 as
-// x*x, a division by a power of two as a product, limits (Max, Min) as Relu or Clip. Drops optional outputs and nodes nobody reads.
+// x*x, a division by a power of two as a product, limits (Max, Min) as Relu or Clip. Drops optional outputs
+// and nodes nobody reads.
 Status simplify(Graph& graph);
 // Equal operators of equal inputs and attributes are computed once.
 Status merge_common(Graph& graph);

@@ -61,7 +61,8 @@ void Rewriter::track_new_values() {
   output_uses_.resize(graph_.num_values(), 0);
   static_.resize(graph_.num_values(), false);
   dead_.resize(graph_.num_nodes(), false);
-  for (size_t v = before; v < graph_.num_values(); ++v) static_[v] = graph_.values()[v].role == Role::kConstant;
+  for (size_t v = before; v < graph_.num_values(); ++v)
+    static_[v] = graph_.values()[v].role == Role::kConstant;
 }
 
 bool Rewriter::replace(ValueId from, ValueId to) {
@@ -104,7 +105,9 @@ void Rewriter::remove_reader(ValueId v, NodeId reader) {
     const NodeId n = graph_.value(value).producer;
     if (n == kNoNode || dead_[n.index]) continue;
     const auto& outputs = node(n).outputs;
-    if (!std::all_of(outputs.begin(), outputs.end(), [this](ValueId o) { return o == kNoValue || unused(o); })) continue;
+    if (!std::all_of(outputs.begin(), outputs.end(),
+                     [this](ValueId o) { return o == kNoValue || unused(o); }))
+      continue;
     dead_[n.index] = true;
     for (ValueId in : node(n).inputs) {
       if (in != kNoValue) work.emplace_back(in, n);

@@ -12,7 +12,8 @@ bool all_equal(const std::vector<int64_t>& values, int64_t expected) {
 }
 
 bool is_identity_window(const Attrs& attrs) {
-  return all_equal(attrs.ints("kernel"), 1) && all_equal(attrs.ints("strides"), 1) && all_equal(attrs.ints("pads"), 0);
+  return all_equal(attrs.ints("kernel"), 1) && all_equal(attrs.ints("strides"), 1) &&
+         all_equal(attrs.ints("pads"), 0);
 }
 
 // Sampling at the very positions of the source gives the source.
@@ -36,21 +37,34 @@ bool copies_input(const Node& node) {
     case OpKind::kIdentity:
     case OpKind::kCast:
     case OpKind::kReshape:
-    case OpKind::kExpand: return true;
-    case OpKind::kTranspose: return is_identity_perm(node.attrs.ints("perm"));
-    case OpKind::kSlice: return all_equal(node.attrs.ints("steps"), 1);
-    case OpKind::kPad: return all_equal(node.attrs.ints("pads"), 0);
-    case OpKind::kTile: return all_equal(node.attrs.ints("repeats"), 1);
-    case OpKind::kConcat: return node.inputs.size() == 1;
-    case OpKind::kSplit: return node.outputs.size() == 1;
-    case OpKind::kResize: return is_identity_resize(node.attrs);
-    case OpKind::kMaxPool: return node.outputs.size() == 1 && is_identity_window(node.attrs);
-    case OpKind::kAveragePool: return is_identity_window(node.attrs);
+    case OpKind::kExpand:
+      return true;
+    case OpKind::kTranspose:
+      return is_identity_perm(node.attrs.ints("perm"));
+    case OpKind::kSlice:
+      return all_equal(node.attrs.ints("steps"), 1);
+    case OpKind::kPad:
+      return all_equal(node.attrs.ints("pads"), 0);
+    case OpKind::kTile:
+      return all_equal(node.attrs.ints("repeats"), 1);
+    case OpKind::kConcat:
+      return node.inputs.size() == 1;
+    case OpKind::kSplit:
+      return node.outputs.size() == 1;
+    case OpKind::kResize:
+      return is_identity_resize(node.attrs);
+    case OpKind::kMaxPool:
+      return node.outputs.size() == 1 && is_identity_window(node.attrs);
+    case OpKind::kAveragePool:
+      return is_identity_window(node.attrs);
     case OpKind::kGlobalAveragePool:
-    case OpKind::kGlobalMaxPool: return true;
+    case OpKind::kGlobalMaxPool:
+      return true;
     case OpKind::kDepthToSpace:
-    case OpKind::kSpaceToDepth: return node.attrs.i("blocksize") == 1;
-    default: return false;
+    case OpKind::kSpaceToDepth:
+      return node.attrs.i("blocksize") == 1;
+    default:
+      return false;
   }
 }
 
@@ -88,7 +102,8 @@ Status transpose_to_reshape(Rewriter& r, NodeId n) {
     last = axis;
   }
   const std::string name = r.node(n).name;
-  LIMBER_ASSIGN(const ValueId reshaped, r.emit(OpKind::kReshape, {x}, {{"shape", r.graph().type(y).shape}}, name));
+  LIMBER_ASSIGN(const ValueId reshaped,
+                r.emit(OpKind::kReshape, {x}, {{"shape", r.graph().type(y).shape}}, name));
   r.replace(y, reshaped);
   return {};
 }
@@ -107,9 +122,14 @@ void drop_unused_outputs(Rewriter& r, NodeId n) {
 Status simplify_node(Rewriter& r, NodeId n) {
   drop_unused_outputs(r, n);
   switch (r.node(n).op) {
-    case OpKind::kReshape: merge_reshapes(r, n); break;
-    case OpKind::kTranspose: merge_transposes(r, n); break;
-    default: break;
+    case OpKind::kReshape:
+      merge_reshapes(r, n);
+      break;
+    case OpKind::kTranspose:
+      merge_transposes(r, n);
+      break;
+    default:
+      break;
   }
   if (remove_copy(r, n)) return {};
   if (r.node(n).op == OpKind::kTranspose) return transpose_to_reshape(r, n);

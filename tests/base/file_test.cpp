@@ -16,7 +16,8 @@ class FileTest : public testing::Test {
  protected:
   void SetUp() override {
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    root_ = fs::temp_directory_path() / ("limber_file_test_" + std::string(test->name()) + std::to_string(::getpid()));
+    root_ = fs::temp_directory_path() /
+            ("limber_file_test_" + std::string(test->name()) + std::to_string(::getpid()));
     fs::remove_all(root_);
     fs::create_directories(root_);
   }

@@ -7,7 +7,9 @@ namespace {
 
 const TensorType kType{DType::kF32, {2, 3}};
 
-ValueId relu(Graph& g, ValueId x, std::string_view name) { return g.add(OpKind::kRelu, {x}, {}, kType, name); }
+ValueId relu(Graph& g, ValueId x, std::string_view name) {
+  return g.add(OpKind::kRelu, {x}, {}, kType, name);
+}
 
 TEST(Graph, NamesAreMadeUnique) {
   Graph g;

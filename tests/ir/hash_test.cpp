@@ -24,7 +24,8 @@ std::string changed(std::string_view from, std::string_view to) {
   std::string text = kBase;
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
-  for (size_t i = at; i != std::string::npos; i = text.find(from, i + to.size())) text.replace(i, from.size(), to);
+  for (size_t i = at; i != std::string::npos; i = text.find(from, i + to.size()))
+    text.replace(i, from.size(), to);
   return text;
 }
 
@@ -39,12 +40,24 @@ TEST(GraphHash, NamesOfActivationsConstantsAndNodesDoNotCount) {
 }
 
 TEST(GraphHash, EverythingElseCounts) {
-  const std::pair<const char*, const char*> changes[] = {
-      {"%w", "%v"},         {"%x", "%z"},         {"\"out\"", "\"o\""}, {"{2.0}", "{2.5}"},   {"alpha=1.0", "alpha=2.0"},
-      {"trans_b", "trans_a"}, {"N,4", "M,4"},     {"= Mul", "= Add"},   {"%a, %c", "%c, %a"}, {"param", "state"},
-      {"alpha=1.0", "alpha=1"}, {"f32[4,4]", "f32[4,5]"}, {", trans_b=1", ""}, {"output %b", "output %a"},
-      {"Mul(%a, %c)", "Mul(%a, %c, _)"}, {"as \"out\"", "as \"out\" rows %c"}};
-  for (const auto& [from, to] : changes) EXPECT_NE(hash_of(changed(from, to)), hash_of(kBase)) << from << " -> " << to;
+  const std::pair<const char*, const char*> changes[] = {{"%w", "%v"},
+                                                         {"%x", "%z"},
+                                                         {"\"out\"", "\"o\""},
+                                                         {"{2.0}", "{2.5}"},
+                                                         {"alpha=1.0", "alpha=2.0"},
+                                                         {"trans_b", "trans_a"},
+                                                         {"N,4", "M,4"},
+                                                         {"= Mul", "= Add"},
+                                                         {"%a, %c", "%c, %a"},
+                                                         {"param", "state"},
+                                                         {"alpha=1.0", "alpha=1"},
+                                                         {"f32[4,4]", "f32[4,5]"},
+                                                         {", trans_b=1", ""},
+                                                         {"output %b", "output %a"},
+                                                         {"Mul(%a, %c)", "Mul(%a, %c, _)"},
+                                                         {"as \"out\"", "as \"out\" rows %c"}};
+  for (const auto& [from, to] : changes)
+    EXPECT_NE(hash_of(changed(from, to)), hash_of(kBase)) << from << " -> " << to;
 }
 
 TEST(GraphHash, NumberingDoesNotCount) {

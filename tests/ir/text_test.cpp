@@ -13,7 +13,7 @@ constexpr const char* kNet = R"(graph "net" {
   param %conv1.weight: f32[16,3,3,3]
   state %bn.mean: f32[16]
   const %c0: i64[2] = {1, 2}
-  %y: f32[N,16,32,32] = Conv(%x, %conv1.weight, _) {dilations=[1,1], groups=1, pads=[1,1,1,1], strides=[1,1]} "node name"
+  %y: f32[N,16,32,32] = Conv(%x, %conv1.weight, _) {groups=1, pads=[1,1,1,1]} "node name"
   %a: f32[2], %b: i64[2] = TopK(%bn.mean) {axis=0, k=2}
   _, %d: i64[2] = TopK(%bn.mean) {axis=0, k=2}
   output %y as "logits"
@@ -28,7 +28,9 @@ std::string complaint(std::string_view text, const std::map<std::string, Tensor>
   return graph.ok() ? "" : graph.status().message();
 }
 
-std::string in_graph(std::string_view statements) { return fmt::format("graph \"g\" {{\n{}\n}}\n", statements); }
+std::string in_graph(std::string_view statements) {
+  return fmt::format("graph \"g\" {{\n{}\n}}\n", statements);
+}
 
 void expect_round_trip(const Graph& graph) {
   const std::string text = print(graph);
@@ -56,10 +58,12 @@ TEST(Text, ParsesAndPrintsTheSame) {
 
 TEST(Text, CommentsAndSpaceMeanNothing) {
   const auto graph = parse(
-      "# a net\ngraph\"g\"{input%x :f32[ 2 , N ]#two\n%y\n: f32[2,N]=Relu ( %x ){ }\"n\" output %y # y\n} # end");
+      "# a net\ngraph\"g\"{input%x :f32[ 2 , N ]#two\n%y\n: f32[2,N]=Relu ( %x ){ }\"n\" output %y # y\n} # "
+      "end");
   ASSERT_TRUE(graph.ok()) << graph.status().message();
-  EXPECT_EQ(print(*graph),
-            "graph \"g\" {\n  input %x: f32[2,N]\n  %y: f32[2,N] = Relu(%x) \"n\"\n  output %y as \"y\"\n}\n");
+  EXPECT_EQ(
+      print(*graph),
+      "graph \"g\" {\n  input %x: f32[2,N]\n  %y: f32[2,N] = Relu(%x) \"n\"\n  output %y as \"y\"\n}\n");
 }
 
 TEST(Text, EveryAttributeKindRoundTrips) {
@@ -93,18 +97,20 @@ TEST(Text, OddNamesRoundTrip) {
   Graph g;
   g.name = "odd \"graph\"\n";
   std::vector<ValueId> values;
-  for (const char* name : {"a b", "%", "#", "onnx::Conv_12", "ends:", ":", "_", "as", "\"", "\\", "日本", "a,b", "/x/y.z-1",
-                           "\x01", "t.3", "input", "[0]"}) {
+  for (const char* name : {"a b", "%", "#", "onnx::Conv_12", "ends:", ":", "_", "as", "\"", "\\", "日本",
+                           "a,b", "/x/y.z-1", "\x01", "t.3", "input", "[0]"}) {
     values.push_back(g.add_input(name, {DType::kF32, {}}));
   }
-  for (ValueId v : values) g.add_output(g.add(OpKind::kRelu, {v}, {}, {DType::kF32, {}}, g.value(v).name + "!"), g.value(v).name);
+  for (ValueId v : values)
+    g.add_output(g.add(OpKind::kRelu, {v}, {}, {DType::kF32, {}}, g.value(v).name + "!"), g.value(v).name);
   expect_round_trip(g);
 }
 
 TEST(Text, SiblingOutputNamesMayLookLikeMadeUpOnes) {
   // The parser names outputs in steps; names like those it makes up in between must survive.
-  for (const char* outputs : {"%a: f32[1], %a.2: f32[1], %a.3: f32[1]", "%a: f32[1], %a.3: f32[1], %a.2: f32[1]",
-                              "%t.5: f32[1], %t.4: f32[1], %t.3: f32[1]", "_, %t.3: f32[1], %t.2: f32[1]"}) {
+  for (const char* outputs :
+       {"%a: f32[1], %a.2: f32[1], %a.3: f32[1]", "%a: f32[1], %a.3: f32[1], %a.2: f32[1]",
+        "%t.5: f32[1], %t.4: f32[1], %t.3: f32[1]", "_, %t.3: f32[1], %t.2: f32[1]"}) {
     const std::string text = fmt::format(
         "graph \"g\" {{\n  input %x: f32[3]\n  {} = Split(%x) {{axis=0, sizes=[1,1,1]}}\n}}\n", outputs);
     const auto graph = parse(text);
@@ -175,19 +181,25 @@ TEST(Text, MessagesSayWhereAndWhatWasExpected) {
   EXPECT_EQ(complaint("graph g {}"), "1:7: expected '\"', found 'g'");
   EXPECT_EQ(complaint("graph \"g\" {"), "1:12: expected a statement or '}', found the end of the text");
   EXPECT_EQ(complaint(in_graph("input x: f32[]")), "2:7: expected '%', found 'x'");
-  EXPECT_EQ(complaint(in_graph("input %x: float[]")), "2:11: expected an element type like f32 or i64, found 'float'");
+  EXPECT_EQ(complaint(in_graph("input %x: float[]")),
+            "2:11: expected an element type like f32 or i64, found 'float'");
   EXPECT_EQ(complaint(in_graph("input %x: f32[N*2]")), "2:16: expected ']', found '*'");
-  EXPECT_EQ(complaint(in_graph("input %x: f32[N,]")), "2:17: expected a dimension like 3, N or 2N+1, found ']'");
+  EXPECT_EQ(complaint(in_graph("input %x: f32[N,]")),
+            "2:17: expected a dimension like 3, N or 2N+1, found ']'");
   EXPECT_EQ(complaint(in_graph("  %y: f32[] = Relu(%x)")), "2:21: 'x' is not defined above");
-  EXPECT_EQ(complaint(in_graph("input %x: f32[]\n%y: f32[] = Rely(%x)")), "3:13: 'Rely' is not an operator of this release");
+  EXPECT_EQ(complaint(in_graph("input %x: f32[]\n%y: f32[] = Rely(%x)")),
+            "3:13: 'Rely' is not an operator of this release");
   EXPECT_EQ(complaint(in_graph("input %x: f32[]\ninput %x: f32[]")), "3:8: the name 'x' is defined twice");
-  EXPECT_EQ(complaint(in_graph("const %c: i64[2] = {1}")), "2:22: constant 'c': i64[2] has 2 elements, found 1");
-  EXPECT_EQ(complaint(in_graph("const %c: i8[] = {128}")), "2:19: expected an integer of 8 bits, found '128'");
+  EXPECT_EQ(complaint(in_graph("const %c: i64[2] = {1}")),
+            "2:22: constant 'c': i64[2] has 2 elements, found 1");
+  EXPECT_EQ(complaint(in_graph("const %c: i8[] = {128}")),
+            "2:19: expected an integer of 8 bits, found '128'");
   EXPECT_EQ(complaint(in_graph("const %c: bool[] = {1}")), "2:21: expected true or false");
   EXPECT_EQ(complaint(in_graph("inputs %x: f32[]")),
             "2:1: expected input, param, state, const, output, a node or '}', found 'inputs'");
   EXPECT_EQ(complaint("graph \"g\" {} x"), "1:14: expected nothing after the closing '}', found 'x'");
-  EXPECT_EQ(complaint("graph \"g\n\" {}"), "1:7: the string is not closed on its line; write \\n for a line break");
+  EXPECT_EQ(complaint("graph \"g\n\" {}"),
+            "1:7: the string is not closed on its line; write \\n for a line break");
   EXPECT_EQ(complaint("graph \"\\q\" {}"), "1:9: expected one of the escapes \\\", \\\\, \\n, \\t, \\xNN");
   EXPECT_EQ(complaint(in_graph("\x01")), "2:1: expected a statement or '}', found byte 0x01");
 }
@@ -200,7 +212,8 @@ TEST(Text, RefusesWhatWouldNotBeAGraph) {
   EXPECT_NE(complaint(node("%y: f32[] = Relu(%x) {a=[1, 2.0]}")).find("mixes"), std::string::npos);
   EXPECT_NE(complaint(node("%y: f32[] = Relu(%x) {a=1e999}")).find("in range"), std::string::npos);
   EXPECT_NE(complaint(node("output %x as \"o\" output %x as \"o\"")).find("listed twice"), std::string::npos);
-  EXPECT_NE(complaint(in_graph("input %x: f32[1,1,1,1,1,1,1,1,1]")).find("more than 8 dimensions"), std::string::npos);
+  EXPECT_NE(complaint(in_graph("input %x: f32[1,1,1,1,1,1,1,1,1]")).find("more than 8 dimensions"),
+            std::string::npos);
   EXPECT_NE(complaint(in_graph("input %x: f32[9223372036854775807,2]")).find("too large"), std::string::npos);
   EXPECT_NE(complaint(in_graph("input %x: f32[-1]")).find("negative"), std::string::npos);
   EXPECT_NE(complaint(in_graph("const %c: f32[N] = {1.0}")).find("no symbols"), std::string::npos);
@@ -223,14 +236,16 @@ TEST(Text, AnyByteChangedNeverDoesHarm) {
   const std::string text = std::string(kNet).insert(std::string(kNet).find("  output"), extra);
   const std::map<std::string, Tensor> constants{{"h", *Tensor::zeros({DType::kF32, {65}})}};
   for (size_t i = 0; i < text.size(); ++i) {
-    for (const char c : {'\0', '"', '\\', '{', '}', '[', ']', '(', '<', '%', '_', ',', ':', '=', '#', '9', '-', 'n', '\n', '\xff'}) {
+    for (const char c : {'\0', '"', '\\', '{', '}', '[', ']', '(', '<',  '%',
+                         '_',  ',', ':',  '=', '#', '9', '-', 'n', '\n', '\xff'}) {
       std::string changed = text;
       changed[i] = c;
       const auto graph = parse(changed, &constants);
       if (!graph.ok()) continue;
       const std::string printed = print(*graph);
       const auto again = parse(printed, &constants);
-      ASSERT_TRUE(again.ok() || printed.find('#') != std::string::npos) << again.status().message() << "\n" << printed;
+      ASSERT_TRUE(again.ok() || printed.find('#') != std::string::npos) << again.status().message() << "\n"
+                                                                        << printed;
     }
   }
 }

@@ -54,7 +54,8 @@ inline TensorMap random_tensors(const Graph& graph, uint64_t seed) {
     if (value.role == Role::kConstant || value.role == Role::kActivation) continue;
     Tensor tensor = *Tensor::allocate(value.type);
     const bool positive = value.role == Role::kState;
-    for (float& v : tensor.data<float>()) v = static_cast<float>(random.uniform(positive ? 0.5 : -1, positive ? 1.5 : 1));
+    for (float& v : tensor.data<float>())
+      v = static_cast<float>(random.uniform(positive ? 0.5 : -1, positive ? 1.5 : 1));
     tensors.emplace(value.name, std::move(tensor));
   }
   return tensors;

@@ -4,11 +4,12 @@ namespace limber {
 namespace {
 
 TEST(GemmToMatmul, KeepsFlagsAndBias) {
-  expect_rewrite(gemm_to_matmul,
-                 "input %x: f32[N,4]\nparam %w: f32[8,4]\nparam %b: f32[8]\n"
-                 "%y: f32[N,8] = Gemm(%x, %w, %b) {alpha=1.0, beta=1.0, trans_a=0, trans_b=1} \"fc\"\noutput %y",
-                 "input %x: f32[N,4]\nparam %w: f32[8,4]\nparam %b: f32[8]\n"
-                 "%y: f32[N,8] = MatMul(%x, %w, %b) {trans_b=1} \"fc\"\noutput %y");
+  expect_rewrite(
+      gemm_to_matmul,
+      "input %x: f32[N,4]\nparam %w: f32[8,4]\nparam %b: f32[8]\n"
+      "%y: f32[N,8] = Gemm(%x, %w, %b) {alpha=1.0, beta=1.0, trans_a=0, trans_b=1} \"fc\"\noutput %y",
+      "input %x: f32[N,4]\nparam %w: f32[8,4]\nparam %b: f32[8]\n"
+      "%y: f32[N,8] = MatMul(%x, %w, %b) {trans_b=1} \"fc\"\noutput %y");
 }
 
 TEST(GemmToMatmul, AlphaStaysBetaScalesTheBias) {
@@ -22,7 +23,8 @@ TEST(GemmToMatmul, AlphaStaysBetaScalesTheBias) {
 
 TEST(GemmToMatmul, NoBias) {
   const char* plain = "input %x: f32[N,4]\nparam %w: f32[4,8]\n%y: f32[N,8] = MatMul(%x, %w)\noutput %y";
-  expect_rewrite(gemm_to_matmul, "input %x: f32[N,4]\nparam %w: f32[4,8]\n%y: f32[N,8] = Gemm(%x, %w)\noutput %y", plain);
+  expect_rewrite(gemm_to_matmul,
+                 "input %x: f32[N,4]\nparam %w: f32[4,8]\n%y: f32[N,8] = Gemm(%x, %w)\noutput %y", plain);
   expect_rewrite(gemm_to_matmul,
                  "input %x: f32[N,4]\nparam %w: f32[4,8]\nparam %b: f32[8]\n"
                  "%y: f32[N,8] = Gemm(%x, %w, %b) {beta=0.0}\noutput %y",
@@ -30,14 +32,17 @@ TEST(GemmToMatmul, NoBias) {
 }
 
 TEST(GemmToMatmul, KeepsScaledIntegers) {
-  expect_unchanged(gemm_to_matmul, "input %x: i32[2,4]\nparam %w: i32[4,8]\n%y: i32[2,8] = Gemm(%x, %w) {alpha=0.5}\noutput %y");
+  expect_unchanged(
+      gemm_to_matmul,
+      "input %x: i32[2,4]\nparam %w: i32[4,8]\n%y: i32[2,8] = Gemm(%x, %w) {alpha=0.5}\noutput %y");
 }
 
 TEST(FoldTransposeMatmul, BothSides) {
   expect_rewrite(fold_transpose_matmul,
                  "input %a: f32[2,5,4]\nparam %w: f32[8,5]\n%t: f32[2,4,5] = Transpose(%a) {perm=[0,2,1]}\n"
                  "%u: f32[5,8] = Transpose(%w) {perm=[1,0]}\n%y: f32[2,4,8] = MatMul(%t, %u)\noutput %y",
-                 "input %a: f32[2,5,4]\nparam %w: f32[8,5]\n%y: f32[2,4,8] = MatMul(%a, %w) {trans_a=1, trans_b=1}\noutput %y");
+                 "input %a: f32[2,5,4]\nparam %w: f32[8,5]\n%y: f32[2,4,8] = MatMul(%a, %w) {trans_a=1, "
+                 "trans_b=1}\noutput %y");
 }
 
 TEST(FoldTransposeMatmul, TwoTransposesCancel) {

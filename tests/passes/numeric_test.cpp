@@ -19,7 +19,8 @@ void expect_same_numbers(const Graph& before, const Graph& after, uint64_t seed)
     double scale = 1;
     for (float v : a) scale = std::max(scale, std::abs(static_cast<double>(v)));
     for (size_t k = 0; k < a.size(); ++k) {
-      ASSERT_NEAR(a[k], b[k], 2e-5 * scale) << "seed " << seed << " element " << k << "\n" << print(before) << print(after);
+      ASSERT_NEAR(a[k], b[k], 2e-5 * scale) << "seed " << seed << " element " << k << "\n"
+                                            << print(before) << print(after);
     }
   }
 }
@@ -42,7 +43,8 @@ class NetMaker {
     values_ = {x};
     const int length = 4 + pick(8);
     for (int i = 0; i < length; ++i) {
-      x = image_layer(pick(4) == 0 ? values_[static_cast<size_t>(pick(static_cast<int>(values_.size())))] : x);
+      x = image_layer(pick(4) == 0 ? values_[static_cast<size_t>(pick(static_cast<int>(values_.size())))]
+                                   : x);
       values_.push_back(x);
     }
     x = emit(OpKind::kGlobalAveragePool, {x});
@@ -69,8 +71,12 @@ class NetMaker {
   ValueId param(Shape shape, Role role = Role::kParameter) {
     return graph_.add_parameter(fmt::format("p{}", next_++), {DType::kF32, std::move(shape)}, role);
   }
-  ValueId scalar(float value) { return graph_.add_constant(fmt::format("c{}", next_++), Tensor::scalar(value)); }
-  ValueId either_way(OpKind op, ValueId a, ValueId b) { return pick(2) == 0 ? emit(op, {a, b}) : emit(op, {b, a}); }
+  ValueId scalar(float value) {
+    return graph_.add_constant(fmt::format("c{}", next_++), Tensor::scalar(value));
+  }
+  ValueId either_way(OpKind op, ValueId a, ValueId b) {
+    return pick(2) == 0 ? emit(op, {a, b}) : emit(op, {b, a});
+  }
 
   Graph finish(ValueId last) {
     graph_.add_output(last, "y");
@@ -83,14 +89,22 @@ class NetMaker {
   ValueId image_layer(ValueId x) {
     switch (pick(9)) {
       case 0:
-      case 1: return conv(x);
-      case 2: return batch_norm(conv(x));
-      case 3: return activation(batch_norm(conv(x)));
-      case 4: return batch_norm(x);
-      case 5: return residual(x);
-      case 6: return per_channel(x);
-      case 7: return transposed_conv(x);
-      default: return activation(x);
+      case 1:
+        return conv(x);
+      case 2:
+        return batch_norm(conv(x));
+      case 3:
+        return activation(batch_norm(conv(x)));
+      case 4:
+        return batch_norm(x);
+      case 5:
+        return residual(x);
+      case 6:
+        return per_channel(x);
+      case 7:
+        return transposed_conv(x);
+      default:
+        return activation(x);
     }
   }
 
@@ -101,31 +115,41 @@ class NetMaker {
     std::vector<ValueId> inputs{x, param({channels, in / groups, kernel, kernel})};
     if (pick(2) == 0) inputs.push_back(param({channels}));
     return emit(OpKind::kConv, std::move(inputs),
-                {{"strides", std::vector<int64_t>{1, 1}}, {"dilations", std::vector<int64_t>{1, 1}},
-                 {"pads", std::vector<int64_t>{pad, pad, pad, pad}}, {"groups", groups}});
+                {{"strides", std::vector<int64_t>{1, 1}},
+                 {"dilations", std::vector<int64_t>{1, 1}},
+                 {"pads", std::vector<int64_t>{pad, pad, pad, pad}},
+                 {"groups", groups}});
   }
 
   ValueId transposed_conv(ValueId x) {
     const int64_t in = graph_.type(x).shape.dim(1), groups = pick(2) == 0 ? 2 : 1;
     const ValueId y = emit(OpKind::kConvTranspose, {x, param({in, 4 / groups, 3, 3})},
-                           {{"strides", std::vector<int64_t>{1, 1}}, {"dilations", std::vector<int64_t>{1, 1}},
-                            {"pads", std::vector<int64_t>{1, 1, 1, 1}}, {"output_padding", std::vector<int64_t>{0, 0}}, {"groups", groups}});
+                           {{"strides", std::vector<int64_t>{1, 1}},
+                            {"dilations", std::vector<int64_t>{1, 1}},
+                            {"pads", std::vector<int64_t>{1, 1, 1, 1}},
+                            {"output_padding", std::vector<int64_t>{0, 0}},
+                            {"groups", groups}});
     return pick(2) == 0 ? batch_norm(y) : per_channel(y);
   }
 
   ValueId batch_norm(ValueId x) {
     const Dim c = graph_.type(x).shape[1];
-    return emit(OpKind::kBatchNorm, {x, param({c}), param({c}), param({c}), param({c}, Role::kState)}, {{"epsilon", 1e-3}});
+    return emit(OpKind::kBatchNorm, {x, param({c}), param({c}), param({c}), param({c}, Role::kState)},
+                {{"epsilon", 1e-3}});
   }
 
   ValueId per_channel(ValueId x) {
     const Dim c = graph_.type(x).shape[1];
     const ValueId t = pick(2) == 0 ? param({c, 1, 1}) : pick(2) == 0 ? param({1, c, 1, 1}) : scalar(0.7f);
     switch (pick(4)) {
-      case 0: return either_way(OpKind::kMul, x, t);
-      case 1: return either_way(OpKind::kAdd, x, t);
-      case 2: return emit(OpKind::kSub, {x, t});
-      default: return emit(OpKind::kDiv, {x, scalar(pick(2) == 0 ? 4.0f : 3.0f)});
+      case 0:
+        return either_way(OpKind::kMul, x, t);
+      case 1:
+        return either_way(OpKind::kAdd, x, t);
+      case 2:
+        return emit(OpKind::kSub, {x, t});
+      default:
+        return emit(OpKind::kDiv, {x, scalar(pick(2) == 0 ? 4.0f : 3.0f)});
     }
   }
 
@@ -139,22 +163,34 @@ class NetMaker {
 
   ValueId activation(ValueId x) {
     switch (pick(11)) {
-      case 0: return emit(OpKind::kRelu, {x});
-      case 1: return emit(OpKind::kClip, {x}, {{"min", 0.0}, {"max", 6.0}});
-      case 2: return either_way(OpKind::kMul, x, emit(OpKind::kSigmoid, {x}));
-      case 3: return emit(OpKind::kLeakyRelu, {x}, {{"alpha", 0.1}});
-      case 4: return hard_swish(x);
-      case 5: return gelu(x);
-      case 6: return gelu_tanh(x);
-      case 7: return either_way(OpKind::kMul, x, emit(OpKind::kTanh, {emit(OpKind::kSoftplus, {x})}));
-      case 8: return emit(OpKind::kElu, {x}, {{"alpha", 0.5}});
-      case 9: return emit(OpKind::kPow, {x, scalar(2)});
-      default: return emit(OpKind::kTanh, {emit(OpKind::kIdentity, {x})});
+      case 0:
+        return emit(OpKind::kRelu, {x});
+      case 1:
+        return emit(OpKind::kClip, {x}, {{"min", 0.0}, {"max", 6.0}});
+      case 2:
+        return either_way(OpKind::kMul, x, emit(OpKind::kSigmoid, {x}));
+      case 3:
+        return emit(OpKind::kLeakyRelu, {x}, {{"alpha", 0.1}});
+      case 4:
+        return hard_swish(x);
+      case 5:
+        return gelu(x);
+      case 6:
+        return gelu_tanh(x);
+      case 7:
+        return either_way(OpKind::kMul, x, emit(OpKind::kTanh, {emit(OpKind::kSoftplus, {x})}));
+      case 8:
+        return emit(OpKind::kElu, {x}, {{"alpha", 0.5}});
+      case 9:
+        return emit(OpKind::kPow, {x, scalar(2)});
+      default:
+        return emit(OpKind::kTanh, {emit(OpKind::kIdentity, {x})});
     }
   }
 
   ValueId hard_swish(ValueId x) {
-    const ValueId clipped = emit(OpKind::kClip, {either_way(OpKind::kAdd, x, scalar(3))}, {{"min", 0.0}, {"max", 6.0}});
+    const ValueId clipped =
+        emit(OpKind::kClip, {either_way(OpKind::kAdd, x, scalar(3))}, {{"min", 0.0}, {"max", 6.0}});
     if (pick(2) == 0) return emit(OpKind::kDiv, {either_way(OpKind::kMul, x, clipped), scalar(6)});
     return either_way(OpKind::kMul, x, emit(OpKind::kDiv, {clipped, scalar(6)}));
   }
@@ -170,7 +206,8 @@ class NetMaker {
   }
 
   ValueId gelu_tanh(ValueId x) {
-    const ValueId cube = pick(2) == 0 ? emit(OpKind::kPow, {x, scalar(3)}) : emit(OpKind::kMul, {emit(OpKind::kMul, {x, x}), x});
+    const ValueId cube = pick(2) == 0 ? emit(OpKind::kPow, {x, scalar(3)})
+                                      : emit(OpKind::kMul, {emit(OpKind::kMul, {x, x}), x});
     const ValueId inner = either_way(OpKind::kAdd, x, either_way(OpKind::kMul, cube, scalar(0.044715f)));
     return half_of_product(x, emit(OpKind::kTanh, {either_way(OpKind::kMul, inner, scalar(0.7978845608f))}));
   }
@@ -184,7 +221,9 @@ class NetMaker {
   }
 
   ValueId linear(ValueId x, int64_t in, int64_t out) {
-    const ValueId w = pick(2) == 0 ? param({in, out}) : emit(OpKind::kTranspose, {param({out, in})}, {{"perm", std::vector<int64_t>{1, 0}}});
+    const ValueId w =
+        pick(2) == 0 ? param({in, out})
+                     : emit(OpKind::kTranspose, {param({out, in})}, {{"perm", std::vector<int64_t>{1, 0}}});
     return either_way(OpKind::kAdd, emit(OpKind::kMatMul, {x, w}), param({out}));
   }
 
@@ -195,7 +234,8 @@ class NetMaker {
     const ValueId d = emit(OpKind::kSub, {x, mean(x)});
     const ValueId square = pick(2) == 0 ? emit(OpKind::kMul, {d, d}) : emit(OpKind::kPow, {d, scalar(2)});
     const ValueId root = emit(OpKind::kSqrt, {emit(OpKind::kAdd, {mean(square), scalar(1e-3f)})});
-    const ValueId normal = pick(2) == 0 ? emit(OpKind::kDiv, {d, root}) : emit(OpKind::kMul, {d, emit(OpKind::kReciprocal, {root})});
+    const ValueId normal = pick(2) == 0 ? emit(OpKind::kDiv, {d, root})
+                                        : emit(OpKind::kMul, {d, emit(OpKind::kReciprocal, {root})});
     return either_way(OpKind::kAdd, either_way(OpKind::kMul, normal, param({8})), param({8}));
   }
 
@@ -207,7 +247,8 @@ class NetMaker {
   }
 
   ValueId heads(ValueId x, const std::vector<int64_t>& perm) {
-    return emit(OpKind::kTranspose, {emit(OpKind::kReshape, {x}, {{"shape", Shape{2, 5, 2, 4}}})}, {{"perm", perm}});
+    return emit(OpKind::kTranspose, {emit(OpKind::kReshape, {x}, {{"shape", Shape{2, 5, 2, 4}}})},
+                {{"perm", perm}});
   }
 
   ValueId attention(ValueId x) {
@@ -222,7 +263,8 @@ class NetMaker {
     if (where == 2) scores = either_way(OpKind::kMul, scores, scalar(0.4f));
     if (pick(2) == 0) scores = either_way(OpKind::kAdd, scores, param({1, 1, 5, 5}));
     const ValueId weights = emit(OpKind::kSoftmax, {scores}, {{"axis", int64_t{3}}});
-    const ValueId mixed = emit(OpKind::kTranspose, {emit(OpKind::kMatMul, {weights, v})}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+    const ValueId mixed = emit(OpKind::kTranspose, {emit(OpKind::kMatMul, {weights, v})},
+                               {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
     const ValueId joined = emit(OpKind::kReshape, {mixed}, {{"shape", Shape{2, 5, 8}}});
     return either_way(OpKind::kAdd, linear(joined, 8, 8), x);
   }
@@ -234,11 +276,13 @@ class NetMaker {
 };
 
 TEST(PassesKeepNumbers, OfRandomImageNets) {
-  for (uint64_t seed = 1; seed <= 150 && !HasFailure(); ++seed) expect_passes_keep_numbers(NetMaker(seed).image_net(), seed);
+  for (uint64_t seed = 1; seed <= 150 && !HasFailure(); ++seed)
+    expect_passes_keep_numbers(NetMaker(seed).image_net(), seed);
 }
 
 TEST(PassesKeepNumbers, OfRandomTokenNets) {
-  for (uint64_t seed = 1; seed <= 100 && !HasFailure(); ++seed) expect_passes_keep_numbers(NetMaker(seed).token_net(), seed);
+  for (uint64_t seed = 1; seed <= 100 && !HasFailure(); ++seed)
+    expect_passes_keep_numbers(NetMaker(seed).token_net(), seed);
 }
 
 TEST(PassesKeepNumbers, AndFuseEverythingInATokenNet) {

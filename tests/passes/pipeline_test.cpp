@@ -30,11 +30,14 @@ TEST(RunPasses, ShowsBeforeAndAfterWhenAPassBreaksTheGraph) {
 TEST(OptimizeForInference, ResidualBlockBecomesItsConvolutions) {
   const char* conv = "{dilations=[1,1], groups=1, pads=[1,1,1,1], strides=[1,1]}";
   Graph graph = graph_of(fmt::format(
-      "input %x: f32[N,4,8,8]\nparam %w1: f32[4,4,3,3]\nparam %w2: f32[4,4,3,3]\nparam %s: f32[4]\nparam %b: f32[4]\n"
+      "input %x: f32[N,4,8,8]\nparam %w1: f32[4,4,3,3]\nparam %w2: f32[4,4,3,3]\nparam %s: f32[4]\nparam %b: "
+      "f32[4]\n"
       "state %m: f32[4]\nstate %v: f32[4]\n%a: f32[N,4,8,8] = Conv(%x, %w1) {0}\n"
       "%c: f32[N,4,8,8] = BatchNorm(%a, %s, %b, %m, %v) {{epsilon=0.1}}\n%d: f32[N,4,8,8] = Relu(%c)\n"
-      "%e: f32[N,4,8,8] = Conv(%d, %w2) {0}\n%f: f32[N,4,8,8] = BatchNorm(%e, %s, %b, %m, %v) {{epsilon=0.1}}\n"
-      "%g: f32[N,4,8,8] = Add(%f, %x)\n%y: f32[N,4,8,8] = Relu(%g)\noutput %y", conv));
+      "%e: f32[N,4,8,8] = Conv(%d, %w2) {0}\n%f: f32[N,4,8,8] = BatchNorm(%e, %s, %b, %m, %v) "
+      "{{epsilon=0.1}}\n"
+      "%g: f32[N,4,8,8] = Add(%f, %x)\n%y: f32[N,4,8,8] = Relu(%g)\noutput %y",
+      conv));
   ASSERT_TRUE(optimize_for_inference(graph).ok());
   std::vector<std::string> kinds;
   for (const Node& node : graph.nodes()) {
@@ -46,8 +49,10 @@ TEST(OptimizeForInference, ResidualBlockBecomesItsConvolutions) {
 
 TEST(OptimizeForInference, ASecondTimeChangesNothing) {
   Graph graph = graph_of(
-      "input %x: f32[N,7,8]\nparam %w: f32[6,8]\nparam %b: f32[6]\nconst %k: f32[] = {4.0}\n%t: f32[8,6] = Transpose(%w) {perm=[1,0]}\n"
-      "%p: f32[N,7,6] = MatMul(%x, %t)\n%a: f32[N,7,6] = Add(%b, %p)\n%g: f32[N,7,6] = Sigmoid(%a)\n%h: f32[N,7,6] = Mul(%a, %g)\n"
+      "input %x: f32[N,7,8]\nparam %w: f32[6,8]\nparam %b: f32[6]\nconst %k: f32[] = {4.0}\n%t: f32[8,6] = "
+      "Transpose(%w) {perm=[1,0]}\n"
+      "%p: f32[N,7,6] = MatMul(%x, %t)\n%a: f32[N,7,6] = Add(%b, %p)\n%g: f32[N,7,6] = Sigmoid(%a)\n%h: "
+      "f32[N,7,6] = Mul(%a, %g)\n"
       "%y: f32[N,7,6] = Div(%h, %k)\noutput %y");
   ASSERT_TRUE(optimize_for_inference(graph).ok());
   const std::string once = print(graph);
@@ -59,12 +64,14 @@ TEST(OptimizeForInference, ASecondTimeChangesNothing) {
 TEST(OptimizeForInference, LargeGraphs) {
   Graph graph;
   const TensorType type{DType::kF32, {1, 4, 8, 8}};
-  const ValueId w = graph.add_parameter("w", {DType::kF32, {4, 4, 3, 3}}), c = graph.add_parameter("c", {DType::kF32, {4}});
+  const ValueId w = graph.add_parameter("w", {DType::kF32, {4, 4, 3, 3}}),
+                c = graph.add_parameter("c", {DType::kF32, {4}});
   ValueId x = graph.add_input("x", type);
   std::vector<ValueId> all;
   for (int i = 0; i < 3000; ++i) {
     const auto ints = [](int64_t v, size_t n) { return std::vector<int64_t>(n, v); };
-    const Attrs conv{{"pads", ints(1, 4)}, {"strides", ints(1, 2)}, {"dilations", ints(1, 2)}, {"groups", int64_t{1}}};
+    const Attrs conv{
+        {"pads", ints(1, 4)}, {"strides", ints(1, 2)}, {"dilations", ints(1, 2)}, {"groups", int64_t{1}}};
     const ValueId a = graph.add(OpKind::kConv, {x, w}, conv, type, "conv");
     const ValueId b = graph.add(OpKind::kBatchNorm, {a, c, c, c, c}, {{"epsilon", 0.1}}, type, "norm");
     const ValueId s = graph.add(OpKind::kAdd, {b, x}, {}, type, "sum");

@@ -47,26 +47,36 @@ TEST(FuseActivation, EveryKindIntoMatMul) {
       {"Softplus(%a)", "act=\"softplus\""},
   };
   for (const auto& [activation, attrs] : cases) {
-    expect_rewrite(fuse_activation,
-                   fmt::format("input %x: f32[N,4]\nparam %w: f32[4,8]\n%a: f32[N,8] = MatMul(%x, %w)\n%y: f32[N,8] = {}\n"
-                               "output %y", activation),
-                   fmt::format("input %x: f32[N,4]\nparam %w: f32[4,8]\n%a: f32[N,8] = MatMul(%x, %w) {{{}}}\n"
-                               "output %a as \"y\"", attrs));
+    expect_rewrite(
+        fuse_activation,
+        fmt::format(
+            "input %x: f32[N,4]\nparam %w: f32[4,8]\n%a: f32[N,8] = MatMul(%x, %w)\n%y: f32[N,8] = {}\n"
+            "output %y",
+            activation),
+        fmt::format("input %x: f32[N,4]\nparam %w: f32[4,8]\n%a: f32[N,8] = MatMul(%x, %w) {{{}}}\n"
+                    "output %a as \"y\"",
+                    attrs));
   }
 }
 
 TEST(FuseActivation, KeepsWhatOthersRead) {
-  expect_unchanged(fuse_activation, net_without_v("%a: {T} = Conv(%x, %w) {C}\n%y: {T} = Relu(%a)\n%z: {T} = Add(%a, %y)\noutput %z"));
-  expect_unchanged(fuse_activation, net_without_v("%a: {T} = Conv(%x, %w) {C}\n%y: {T} = Relu(%a)\noutput %y\noutput %a"));
+  expect_unchanged(
+      fuse_activation,
+      net_without_v("%a: {T} = Conv(%x, %w) {C}\n%y: {T} = Relu(%a)\n%z: {T} = Add(%a, %y)\noutput %z"));
+  expect_unchanged(fuse_activation,
+                   net_without_v("%a: {T} = Conv(%x, %w) {C}\n%y: {T} = Relu(%a)\noutput %y\noutput %a"));
 }
 
 TEST(FuseActivation, OnlyOneAndOnlyKnownOnes) {
-  expect_unchanged(fuse_activation, net_without_v("%a: {T} = Conv(%x, %w) " + conv_act("relu") + "\n%y: {T} = Tanh(%a)\noutput %y"));
-  expect_unchanged(fuse_activation, net_without_v("%a: {T} = Conv(%x, %w) {C}\n%y: {T} = Softsign(%a)\noutput %y"));
+  expect_unchanged(fuse_activation, net_without_v("%a: {T} = Conv(%x, %w) " + conv_act("relu") +
+                                                  "\n%y: {T} = Tanh(%a)\noutput %y"));
+  expect_unchanged(fuse_activation,
+                   net_without_v("%a: {T} = Conv(%x, %w) {C}\n%y: {T} = Softsign(%a)\noutput %y"));
 }
 
 TEST(FuseResidual, IntoTheConvAndThenItsActivation) {
-  const std::string before = net_without_v("%a: {T} = Conv(%x, %w) {C}\n%s: {T} = Add(%x, %a)\n%y: {T} = Relu(%s)\noutput %y");
+  const std::string before =
+      net_without_v("%a: {T} = Conv(%x, %w) {C}\n%s: {T} = Add(%x, %a)\n%y: {T} = Relu(%s)\noutput %y");
   expect_rewrite(fuse_residual, before,
                  net_without_v("%a: {T} = Conv(%x, %w, _, %x) {C}\n%y: {T} = Relu(%a)\noutput %y"));
   expect_rewrite(
@@ -78,40 +88,55 @@ TEST(FuseResidual, IntoTheConvAndThenItsActivation) {
 }
 
 TEST(FuseResidual, OfTwoConvolutionsTheLaterOneTakesIt) {
-  expect_rewrite(fuse_residual,
-                 net("%a: {T} = Conv(%x, %w) {C}\n%b: {T} = Conv(%x, %v) {C}\n%y: {T} = Add(%a, %b)\noutput %y"),
-                 net("%a: {T} = Conv(%x, %w) {C}\n%b: {T} = Conv(%x, %v, _, %a) {C}\noutput %b as \"y\""));
+  expect_rewrite(
+      fuse_residual,
+      net("%a: {T} = Conv(%x, %w) {C}\n%b: {T} = Conv(%x, %v) {C}\n%y: {T} = Add(%a, %b)\noutput %y"),
+      net("%a: {T} = Conv(%x, %w) {C}\n%b: {T} = Conv(%x, %v, _, %a) {C}\noutput %b as \"y\""));
 }
 
 TEST(FuseResidual, TheOtherOperandIsComputedFirst) {
   // The shortcut is written after the convolution that takes it.
-  expect_rewrite(fuse_residual,
-                 net_without_v("%a: {T} = Conv(%x, %w) {C}\n%b: {T} = Sigmoid(%x)\n%y: {T} = Add(%a, %b)\noutput %y"),
-                 net_without_v("%b: {T} = Sigmoid(%x)\n%a: {T} = Conv(%x, %w, _, %b) {C}\noutput %a as \"y\""));
+  expect_rewrite(
+      fuse_residual,
+      net_without_v("%a: {T} = Conv(%x, %w) {C}\n%b: {T} = Sigmoid(%x)\n%y: {T} = Add(%a, %b)\noutput %y"),
+      net_without_v("%b: {T} = Sigmoid(%x)\n%a: {T} = Conv(%x, %w, _, %b) {C}\noutput %a as \"y\""));
 }
 
 TEST(FuseResidual, ChainsAcrossBlocks) {
-  expect_rewrite(fuse_residual,
-                 net("%a: {T} = Conv(%x, %w) {C}\n%s: {T} = Add(%a, %x)\n%b: {T} = Conv(%s, %v) {C}\n%y: {T} = Add(%b, %s)\noutput %y"),
-                 net("%a: {T} = Conv(%x, %w, _, %x) {C}\n%b: {T} = Conv(%a, %v, _, %a) {C}\noutput %b as \"y\""));
+  expect_rewrite(
+      fuse_residual,
+      net("%a: {T} = Conv(%x, %w) {C}\n%s: {T} = Add(%a, %x)\n%b: {T} = Conv(%s, %v) {C}\n%y: {T} = Add(%b, "
+          "%s)\noutput %y"),
+      net("%a: {T} = Conv(%x, %w, _, %x) {C}\n%b: {T} = Conv(%a, %v, _, %a) {C}\noutput %b as \"y\""));
 }
 
 TEST(FuseResidual, KeepsWhatDoesNotFit) {
   // Read twice; the same value twice; an activation in between; another shape; a residual already.
-  expect_unchanged(fuse_residual, net_without_v("%a: {T} = Conv(%x, %w) {C}\n%s: {T} = Add(%x, %a)\n%y: {T} = Mul(%s, %a)\noutput %y"));
-  expect_unchanged(fuse_residual, net_without_v("%a: {T} = Conv(%x, %w) {C}\n%y: {T} = Add(%a, %a)\noutput %y"));
-  expect_unchanged(fuse_residual, net_without_v("%a: {T} = Conv(%x, %w) " + conv_act("relu") + "\n%y: {T} = Add(%a, %x)\noutput %y"));
-  expect_unchanged(fuse_residual, net_without_v("input %z: f32[N,4,1,1]\n%a: {T} = Conv(%x, %w) {C}\n%y: {T} = Add(%a, %z)\noutput %y"));
-  expect_unchanged(fuse_residual, net_without_v("%z: {T} = Relu(%x)\n%a: {T} = Conv(%x, %w, _, %x) {C}\n%y: {T} = Add(%a, %z)\noutput %y"));
-  expect_unchanged(fuse_residual, net_without_v("%a: {T} = Conv(%x, %w) {C}\n%y: {T} = Add(%a, %x)\noutput %y\noutput %a"));
+  expect_unchanged(
+      fuse_residual,
+      net_without_v("%a: {T} = Conv(%x, %w) {C}\n%s: {T} = Add(%x, %a)\n%y: {T} = Mul(%s, %a)\noutput %y"));
+  expect_unchanged(fuse_residual,
+                   net_without_v("%a: {T} = Conv(%x, %w) {C}\n%y: {T} = Add(%a, %a)\noutput %y"));
+  expect_unchanged(fuse_residual, net_without_v("%a: {T} = Conv(%x, %w) " + conv_act("relu") +
+                                                "\n%y: {T} = Add(%a, %x)\noutput %y"));
+  expect_unchanged(
+      fuse_residual,
+      net_without_v("input %z: f32[N,4,1,1]\n%a: {T} = Conv(%x, %w) {C}\n%y: {T} = Add(%a, %z)\noutput %y"));
+  expect_unchanged(
+      fuse_residual,
+      net_without_v(
+          "%z: {T} = Relu(%x)\n%a: {T} = Conv(%x, %w, _, %x) {C}\n%y: {T} = Add(%a, %z)\noutput %y"));
+  expect_unchanged(fuse_residual,
+                   net_without_v("%a: {T} = Conv(%x, %w) {C}\n%y: {T} = Add(%a, %x)\noutput %y\noutput %a"));
 }
 
 TEST(FuseResidual, IntoMatMul) {
-  expect_rewrite(fuse_residual,
-                 "input %x: f32[N,7,4]\nparam %w: f32[4,4]\nparam %b: f32[4]\n%a: f32[N,7,4] = MatMul(%x, %w, %b)\n"
-                 "%y: f32[N,7,4] = Add(%x, %a)\noutput %y",
-                 "input %x: f32[N,7,4]\nparam %w: f32[4,4]\nparam %b: f32[4]\n%a: f32[N,7,4] = MatMul(%x, %w, %b, %x)\n"
-                 "output %a as \"y\"");
+  expect_rewrite(
+      fuse_residual,
+      "input %x: f32[N,7,4]\nparam %w: f32[4,4]\nparam %b: f32[4]\n%a: f32[N,7,4] = MatMul(%x, %w, %b)\n"
+      "%y: f32[N,7,4] = Add(%x, %a)\noutput %y",
+      "input %x: f32[N,7,4]\nparam %w: f32[4,4]\nparam %b: f32[4]\n%a: f32[N,7,4] = MatMul(%x, %w, %b, %x)\n"
+      "output %a as \"y\"");
 }
 
 }  // namespace

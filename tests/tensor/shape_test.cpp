@@ -62,16 +62,25 @@ TEST(Dim, Binding) {
 }
 
 TEST(Dim, TextRoundTrips) {
-  const Dim dims[] = {Dim(0), Dim(3), Dim(-1), Dim(kBig), n(), n(2), n(-3), n(1, 1), n(4, -1),
-                      Dim(Symbol("batch_size")), Dim(Symbol("2d"), 7, 5)};
+  const Dim dims[] = {Dim(0),
+                      Dim(3),
+                      Dim(-1),
+                      Dim(kBig),
+                      n(),
+                      n(2),
+                      n(-3),
+                      n(1, 1),
+                      n(4, -1),
+                      Dim(Symbol("batch_size")),
+                      Dim(Symbol("2d"), 7, 5)};
   for (const Dim& dim : dims) EXPECT_EQ(parse_dim(dim.to_string()), dim) << dim.to_string();
   EXPECT_EQ(n(4, -1).to_string(), "4N-1");
   EXPECT_EQ(n(1, 2).to_string(), "N+2");
 }
 
 TEST(Dim, ParseRefusesNonsense) {
-  for (const char* text : {"", "-", "+", "N+", "N-", "N+x", "N+1x", "2 N", "N*2", "99999999999999999999", "a.b",
-                           "abcdefghijklmnopq", "N+99999999999999999999", "[", "%"}) {
+  for (const char* text : {"", "-", "+", "N+", "N-", "N+x", "N+1x", "2 N", "N*2", "99999999999999999999",
+                           "a.b", "abcdefghijklmnopq", "N+99999999999999999999", "[", "%"}) {
     EXPECT_EQ(parse_dim(text), std::nullopt) << text;
   }
 }
