@@ -62,9 +62,9 @@ void print_text(const CommonOptions& options, const std::vector<OperatorUse>& us
   }
   fmt::print("{}\n", table.text());
   if (loaded.ok()) {
-    fmt::print("{}: runs; {} kinds of operators, all supported\n", options.model, uses.size());
+    fmt::print("{}: runs; {} operators, all supported\n", options.model, uses.size());
   } else if (missing > 0) {
-    fmt::print("{}: does not run; {} of {} kinds of operators are not supported\n", options.model, missing,
+    fmt::print("{}: does not run; {} of {} operators are not supported\n", options.model, missing,
                uses.size());
   } else {
     fmt::print("{}: does not run; {}\n", options.model, loaded.message());
