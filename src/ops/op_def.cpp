@@ -24,8 +24,8 @@ Status check_count(std::string_view what, size_t count, int min, int max) {
 
 Status check_attrs(const OpDef& def, const Attrs& attrs) {
   for (const auto& [name, value] : attrs.entries()) {
-    const auto spec =
-        std::find_if(def.attrs.begin(), def.attrs.end(), [&name = name](const AttrSpec& s) { return s.name == name; });
+    const auto spec = std::find_if(def.attrs.begin(), def.attrs.end(),
+                                   [&name = name](const AttrSpec& s) { return s.name == name; });
     if (spec == def.attrs.end()) return invalid("unknown attribute '{}'", name);
     if (value.index() != static_cast<size_t>(spec->kind)) {
       return invalid("attribute '{}' is of kind {}, expected {}", name,
