@@ -101,8 +101,10 @@ TEST(Text, OddNamesRoundTrip) {
                            "a,b", "/x/y.z-1", "\x01", "t.3", "input", "[0]"}) {
     values.push_back(g.add_input(name, {DType::kF32, {}}));
   }
-  for (ValueId v : values)
-    g.add_output(g.add(OpKind::kRelu, {v}, {}, {DType::kF32, {}}, g.value(v).name + "!"), g.value(v).name);
+  for (ValueId v : values) {
+    const std::string name = g.value(v).name;
+    g.add_output(g.add(OpKind::kRelu, {v}, {}, {DType::kF32, {}}, name + "!"), name);
+  }
   expect_round_trip(g);
 }
 
