@@ -121,7 +121,7 @@ double Roofline::seconds(double work_flops, double work_bytes) const {
 }
 
 Roofline measure_roofline(int threads) {
-  constexpr size_t kStreamFloats = size_t{4} << 20;  // 16 MiB each: the three exceed most caches
+  constexpr size_t kStreamFloats = size_t{4} << 20;  // 16 MiB each: beyond what one core has for itself
   const double start = now_seconds();
   const ThreadScope scope(threads);
   Roofline roofline;

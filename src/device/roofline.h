@@ -6,7 +6,7 @@ namespace limber {
 struct Roofline {
   int threads = 1;
   double flops = 0;            // f32 fused multiply-adds from registers, operations per second
-  double copy_bytes = 0;       // bytes per second read and written by a copy larger than the caches
+  double copy_bytes = 0;       // bytes per second read and written by a copy larger than private caches
   double triad_bytes = 0;      // the same for a = b + s * c
   double measure_seconds = 0;  // how long the measurement took
 
