@@ -43,7 +43,8 @@ class Builder {
   ValueId conv(ValueId x, int64_t out, int64_t kernel, int64_t stride, int64_t groups = 1) {
     const int64_t in = channels_of(x);
     const int64_t pad = kernel / 2;
-    const double deviation = std::sqrt(2.0 / static_cast<double>(in / groups * kernel * kernel));
+    const int64_t fan_in = in / groups * kernel * kernel;
+    const double deviation = std::sqrt(2.0 / static_cast<double>(fan_in));
     const std::string name = next("conv");
     const ValueId w = parameter(name + ".weight", Shape{out, in / groups, kernel, kernel}, 0, deviation);
     return emit(OpKind::kConv, {x, w},
@@ -186,7 +187,8 @@ ValueId attention(Builder& b, ValueId x, const VitSize& size) {
   const ValueId q = split_heads(b, b.dense(x, size.width, size.width), size);
   const ValueId k = split_heads(b, b.dense(x, size.width, size.width), size);
   const ValueId v = split_heads(b, b.dense(x, size.width, size.width), size);
-  const double scale = 1 / std::sqrt(static_cast<double>(size.width / size.heads));
+  const int64_t head_width = size.width / size.heads;
+  const double scale = 1 / std::sqrt(static_cast<double>(head_width));
   ValueId scores = b.emit(OpKind::kMatMul, {q, k}, {{"trans_b", int64_t{1}}, {"alpha", scale}});
   scores = b.emit(OpKind::kSoftmax, {scores}, {{"axis", int64_t{3}}});
   ValueId y = b.emit(OpKind::kMatMul, {scores, v});
