@@ -4,14 +4,22 @@ namespace limber {
 
 const char* code_name(Code code) {
   switch (code) {
-    case Code::kOk: return "ok";
-    case Code::kInvalidArgument: return "invalid argument";
-    case Code::kUnsupported: return "unsupported";
-    case Code::kNotFound: return "not found";
-    case Code::kIo: return "i/o error";
-    case Code::kCorrupt: return "corrupt";
-    case Code::kResourceExhausted: return "resource exhausted";
-    case Code::kInternal: return "internal error";
+    case Code::kOk:
+      return "ok";
+    case Code::kInvalidArgument:
+      return "invalid argument";
+    case Code::kUnsupported:
+      return "unsupported";
+    case Code::kNotFound:
+      return "not found";
+    case Code::kIo:
+      return "i/o error";
+    case Code::kCorrupt:
+      return "corrupt";
+    case Code::kResourceExhausted:
+      return "resource exhausted";
+    case Code::kInternal:
+      return "internal error";
   }
   return "unknown";
 }

@@ -46,9 +46,7 @@ template <typename T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : state_(std::move(value)) {}
-  Result(Status status) : state_(std::move(status)) {
-    LIMBER_ASSERT(!std::get<Status>(state_).ok());
-  }
+  Result(Status status) : state_(std::move(status)) { LIMBER_ASSERT(!std::get<Status>(state_).ok()); }
 
   bool ok() const { return std::holds_alternative<T>(state_); }
   Status status() const { return ok() ? Status() : std::get<Status>(state_); }
@@ -87,8 +85,8 @@ Status corrupt(fmt::format_string<Args...> format, Args&&... args) {
 }  // namespace limber
 
 // Returns from the enclosing function when `expr` (a Status) failed.
-#define LIMBER_TRY(expr)                                \
-  do {                                                  \
+#define LIMBER_TRY(expr)                                                              \
+  do {                                                                                \
     if (::limber::Status try_status_ = (expr); !try_status_.ok()) return try_status_; \
   } while (0)
 

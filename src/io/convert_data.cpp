@@ -33,7 +33,8 @@ Result<std::vector<int64_t>> equal_parts(NodeContext& c, const Dim& dim) {
   LIMBER_ASSIGN(const int64_t n, c.constant_dim(dim, "the dimension to split"));
   const int64_t part = (n + parts - 1) / parts;
   const int64_t last = n - part * (parts - 1);
-  if (last < 0 || (last != part && c.version < 18)) return corrupt("{} does not split into {} equal parts", n, parts);
+  if (last < 0 || (last != part && c.version < 18))
+    return corrupt("{} does not split into {} equal parts", n, parts);
   std::vector<int64_t> sizes(static_cast<size_t>(parts), part);
   sizes.back() = last;
   return sizes;
@@ -45,7 +46,8 @@ Status split(NodeContext& c) {
   if (!sizes || sizes->empty()) {
     LIMBER_ASSIGN(sizes, equal_parts(c, c.type(0).shape[static_cast<int>(axis)]));
   }
-  if (static_cast<int>(sizes->size()) != c.outputs()) return corrupt("{} sizes and {} outputs", sizes->size(), c.outputs());
+  if (static_cast<int>(sizes->size()) != c.outputs())
+    return corrupt("{} sizes and {} outputs", sizes->size(), c.outputs());
   return c.lower(OpKind::kSplit, {c.in(0)}, {{"axis", axis}, {"sizes", *sizes}});
 }
 
@@ -82,7 +84,8 @@ Status slice(NodeContext& c) {
   }
   if (steps.empty()) steps.assign(starts.size(), 1);
   if (starts.size() != ends.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
-    return corrupt("{} starts, {} ends, {} axes, {} steps", starts.size(), ends.size(), axes.size(), steps.size());
+    return corrupt("{} starts, {} ends, {} axes, {} steps", starts.size(), ends.size(), axes.size(),
+                   steps.size());
   }
   LIMBER_TRY(normal_axes(axes, c.rank(0)).status());
   std::vector<int64_t> from, to;
@@ -205,7 +208,8 @@ Status one_hot(NodeContext& c) {
   if (c.type(0).dtype != DType::kI64) {
     LIMBER_ASSIGN(indices, c.emit(OpKind::kCast, {indices}, {{"to", std::string("i64")}}));
   }
-  return c.lower(OpKind::kOneHot, {indices, c.in(2)}, {{"axis", axis}, {"depth", static_cast<int64_t>(depth[0])}});
+  return c.lower(OpKind::kOneHot, {indices, c.in(2)},
+                 {{"axis", axis}, {"depth", static_cast<int64_t>(depth[0])}});
 }
 
 Status reverse_sequence(NodeContext& c) {
@@ -254,7 +258,8 @@ Status pad(NodeContext& c) {
 }
 
 Status depth_to_space(NodeContext& c) {
-  return c.lower(OpKind::kDepthToSpace, {c.in(0)}, {{"blocksize", c.i("blocksize", 0)}, {"mode", c.s("mode", "DCR")}});
+  return c.lower(OpKind::kDepthToSpace, {c.in(0)},
+                 {{"blocksize", c.i("blocksize", 0)}, {"mode", c.s("mode", "DCR")}});
 }
 
 Status space_to_depth(NodeContext& c) {

@@ -50,8 +50,9 @@ Status gelu(NodeContext& c) {
 }
 
 Status is_inf(NodeContext& c) {
-  return c.lower(OpKind::kIsInf, {c.in(0)},
-                 {{"detect_negative", c.i("detect_negative", 1)}, {"detect_positive", c.i("detect_positive", 1)}});
+  return c.lower(
+      OpKind::kIsInf, {c.in(0)},
+      {{"detect_negative", c.i("detect_negative", 1)}, {"detect_positive", c.i("detect_positive", 1)}});
 }
 
 // Bounds as numbers when they are known, as Max and Min when they are computed.
@@ -86,7 +87,8 @@ Status clip(NodeContext& c) {
 
 Status cast_to(NodeContext& c, DType dtype) {
   const Binding* input = c.binding(0);
-  LIMBER_ASSIGN(const ValueId y, c.emit(OpKind::kCast, {input->id}, {{"to", std::string(dtype_name(dtype))}}));
+  LIMBER_ASSIGN(const ValueId y,
+                c.emit(OpKind::kCast, {input->id}, {{"to", std::string(dtype_name(dtype))}}));
   c.set(0, y, input->rows, input->row_major);
   return {};
 }

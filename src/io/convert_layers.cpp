@@ -16,7 +16,8 @@ struct Window {
 
 Status check_positive(std::vector<int64_t>& values, const char* name, size_t spatial) {
   if (values.empty()) values.assign(spatial, 1);
-  if (values.size() != spatial) return corrupt("{} has {} entries, expected {}", name, values.size(), spatial);
+  if (values.size() != spatial)
+    return corrupt("{} has {} entries, expected {}", name, values.size(), spatial);
   for (int64_t v : values) {
     if (v < 1 || v > kLargest) return corrupt("{} is {}, expected at least 1", name, v);
   }
@@ -24,7 +25,8 @@ Status check_positive(std::vector<int64_t>& values, const char* name, size_t spa
 }
 
 // Padding of one axis such that the output is ceil(input / stride).
-Result<int64_t> same_padding(NodeContext& c, const Dim& input, int64_t kernel, int64_t stride, int64_t dilation) {
+Result<int64_t> same_padding(NodeContext& c, const Dim& input, int64_t kernel, int64_t stride,
+                             int64_t dilation) {
   const int64_t reach = (kernel - 1) * dilation + 1;
   if (stride == 1) return reach - 1;
   LIMBER_ASSIGN(const int64_t n, c.constant_dim(input, "the input size (auto_pad)"));
@@ -60,7 +62,8 @@ Result<Window> read_window(NodeContext& c, std::vector<int64_t> kernel) {
   if (x.rank() < 3) return corrupt("its input is {}, expected [N, C, spatial..]", c.type(0).to_string());
   const auto spatial = static_cast<size_t>(x.rank() - 2);
   Window w{std::move(kernel), c.ints("strides"), c.ints("dilations"), c.ints("pads")};
-  if (w.kernel.size() != spatial) return corrupt("kernel_shape has {} entries, expected {}", w.kernel.size(), spatial);
+  if (w.kernel.size() != spatial)
+    return corrupt("kernel_shape has {} entries, expected {}", w.kernel.size(), spatial);
   LIMBER_TRY(check_positive(w.kernel, "kernel_shape", spatial));
   LIMBER_TRY(check_positive(w.strides, "strides", spatial));
   LIMBER_TRY(check_positive(w.dilations, "dilations", spatial));
@@ -70,7 +73,8 @@ Result<Window> read_window(NodeContext& c, std::vector<int64_t> kernel) {
     return w;
   }
   if (w.pads.empty()) w.pads.assign(2 * spatial, 0);
-  if (w.pads.size() != 2 * spatial) return corrupt("pads has {} entries, expected {}", w.pads.size(), 2 * spatial);
+  if (w.pads.size() != 2 * spatial)
+    return corrupt("pads has {} entries, expected {}", w.pads.size(), 2 * spatial);
   for (int64_t p : w.pads) {
     if (p < 0 || p > kLargest) return corrupt("pads holds {}, expected at least 0", p);
   }
@@ -80,7 +84,8 @@ Result<Window> read_window(NodeContext& c, std::vector<int64_t> kernel) {
 // The kernel's spatial size, from the weights' shape; kernel_shape, where given, must agree.
 Result<std::vector<int64_t>> kernel_of_weights(NodeContext& c) {
   const Shape& w = c.type(1).shape;
-  if (w.rank() != c.rank(0)) return corrupt("weights are {}, input is {}", c.type(1).to_string(), c.type(0).to_string());
+  if (w.rank() != c.rank(0))
+    return corrupt("weights are {}, input is {}", c.type(1).to_string(), c.type(0).to_string());
   if (w.rank() < 3) return corrupt("weights are {}, expected [O, C, kernel..]", c.type(1).to_string());
   std::vector<int64_t> kernel;
   for (int axis = 2; axis < w.rank(); ++axis) {
@@ -96,7 +101,8 @@ Result<std::vector<int64_t>> kernel_of_weights(NodeContext& c) {
 Status conv(NodeContext& c) {
   LIMBER_ASSIGN(auto kernel, kernel_of_weights(c));
   LIMBER_ASSIGN(const Window w, read_window(c, std::move(kernel)));
-  const Attrs attrs{{"strides", w.strides}, {"pads", w.pads}, {"dilations", w.dilations}, {"groups", c.i("group", 1)}};
+  const Attrs attrs{
+      {"strides", w.strides}, {"pads", w.pads}, {"dilations", w.dilations}, {"groups", c.i("group", 1)}};
   return c.lower(OpKind::kConv, {c.in(0), c.in(1), c.in(2)}, attrs);
 }
 
@@ -106,8 +112,10 @@ Status pads_for_output(NodeContext& c, const std::vector<int64_t>& output, bool 
   const size_t spatial = w.kernel.size();
   w.pads.assign(2 * spatial, 0);
   for (size_t i = 0; i < spatial; ++i) {
-    LIMBER_ASSIGN(const int64_t n, c.constant_dim(c.type(0).shape[static_cast<int>(i) + 2], "the input size"));
-    if (output[i] < 0 || output[i] > kLargest || n > kLargest) return corrupt("output_shape is {}", output[i]);
+    LIMBER_ASSIGN(const int64_t n,
+                  c.constant_dim(c.type(0).shape[static_cast<int>(i) + 2], "the input size"));
+    if (output[i] < 0 || output[i] > kLargest || n > kLargest)
+      return corrupt("output_shape is {}", output[i]);
     const int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1;
     const int64_t total = w.strides[i] * (n - 1) + output_padding[i] + reach - output[i];
     if (total < 0) {
@@ -127,31 +135,39 @@ Status conv_transpose(NodeContext& c) {
   const size_t spatial = w.kernel.size();
   std::vector<int64_t> output_padding = c.ints("output_padding");
   if (output_padding.empty()) output_padding.assign(spatial, 0);
-  if (output_padding.size() != spatial) return corrupt("output_padding has {} entries", output_padding.size());
+  if (output_padding.size() != spatial)
+    return corrupt("output_padding has {} entries", output_padding.size());
   for (int64_t p : output_padding) {
     if (p < 0 || p > kLargest) return corrupt("output_padding holds {}", p);
   }
   std::vector<int64_t> output = c.ints("output_shape");
-  if (output.size() > spatial) output.erase(output.begin(), output.end() - static_cast<std::ptrdiff_t>(spatial));
+  if (output.size() > spatial)
+    output.erase(output.begin(), output.end() - static_cast<std::ptrdiff_t>(spatial));
   if (output.empty() && (mode == "SAME_UPPER" || mode == "SAME_LOWER")) {
     for (size_t i = 0; i < spatial; ++i) {
-      LIMBER_ASSIGN(const int64_t n, c.constant_dim(c.type(0).shape[static_cast<int>(i) + 2], "the input size"));
+      LIMBER_ASSIGN(const int64_t n,
+                    c.constant_dim(c.type(0).shape[static_cast<int>(i) + 2], "the input size"));
       if (n > kLargest) return corrupt("an input dimension of {}", n);
       output.push_back(n * w.strides[i]);
     }
   }
   if (!output.empty()) {
-    if (output.size() != spatial) return corrupt("output_shape has {} entries, expected {}", output.size(), spatial);
+    if (output.size() != spatial)
+      return corrupt("output_shape has {} entries, expected {}", output.size(), spatial);
     LIMBER_TRY(pads_for_output(c, output, mode == "SAME_UPPER", w, output_padding));
   }
-  const Attrs attrs{{"strides", w.strides},      {"pads", w.pads},
-                    {"dilations", w.dilations},  {"output_padding", output_padding},
+  const Attrs attrs{{"strides", w.strides},
+                    {"pads", w.pads},
+                    {"dilations", w.dilations},
+                    {"output_padding", output_padding},
                     {"groups", c.i("group", 1)}};
   return c.lower(OpKind::kConvTranspose, {c.in(0), c.in(1), c.in(2)}, attrs);
 }
 
 Status gemm(NodeContext& c) {
-  const Attrs attrs{{"alpha", c.f("alpha", 1)}, {"beta", c.f("beta", 1)}, {"trans_a", int64_t{c.i("transA", 0) != 0}},
+  const Attrs attrs{{"alpha", c.f("alpha", 1)},
+                    {"beta", c.f("beta", 1)},
+                    {"trans_a", int64_t{c.i("transA", 0) != 0}},
                     {"trans_b", int64_t{c.i("transB", 0) != 0}}};
   return c.lower(OpKind::kGemm, {c.in(0), c.in(1), c.in(2)}, attrs);
 }
@@ -192,7 +208,8 @@ Status batch_norm(NodeContext& c) {
 
 Status layer_norm(NodeContext& c) {
   LIMBER_ASSIGN(const int64_t axis, normal_axis(c.i("axis", -1), c.rank(0)));
-  return c.lower(OpKind::kLayerNorm, {c.in(0), c.in(1), c.in(2)}, {{"axis", axis}, {"epsilon", c.f("epsilon", 1e-5)}});
+  return c.lower(OpKind::kLayerNorm, {c.in(0), c.in(1), c.in(2)},
+                 {{"axis", axis}, {"epsilon", c.f("epsilon", 1e-5)}});
 }
 
 Status instance_norm(NodeContext& c) {
@@ -216,12 +233,15 @@ Status group_norm(NodeContext& c) {
     LIMBER_ASSIGN(scale, per_channel(c, scale, groups, channels));
     LIMBER_ASSIGN(bias, per_channel(c, bias, groups, channels));
   }
-  return c.lower(OpKind::kGroupNorm, {c.in(0), scale, bias}, {{"groups", groups}, {"epsilon", c.f("epsilon", 1e-5)}});
+  return c.lower(OpKind::kGroupNorm, {c.in(0), scale, bias},
+                 {{"groups", groups}, {"epsilon", c.f("epsilon", 1e-5)}});
 }
 
 Status lrn(NodeContext& c) {
   return c.lower(OpKind::kLRN, {c.in(0)},
-                 {{"size", c.i("size", 0)}, {"alpha", c.f("alpha", 1e-4)}, {"beta", c.f("beta", 0.75)},
+                 {{"size", c.i("size", 0)},
+                  {"alpha", c.f("alpha", 1e-4)},
+                  {"beta", c.f("beta", 0.75)},
                   {"bias", c.f("bias", 1)}});
 }
 
@@ -238,16 +258,21 @@ bool all_ones(const std::vector<int64_t>& values) {
 
 Status max_pool(NodeContext& c) {
   LIMBER_ASSIGN(const Window w, read_window(c, c.ints("kernel_shape")));
-  const Attrs attrs{{"kernel", w.kernel},       {"strides", w.strides},
-                    {"pads", w.pads},           {"dilations", w.dilations},
-                    {"ceil_mode", int64_t{c.i("ceil_mode", 0) != 0}}, {"storage_order", int64_t{c.i("storage_order", 0) != 0}}};
+  const Attrs attrs{{"kernel", w.kernel},
+                    {"strides", w.strides},
+                    {"pads", w.pads},
+                    {"dilations", w.dilations},
+                    {"ceil_mode", int64_t{c.i("ceil_mode", 0) != 0}},
+                    {"storage_order", int64_t{c.i("storage_order", 0) != 0}}};
   return c.lower(OpKind::kMaxPool, {c.in(0)}, attrs);
 }
 
 Status average_pool(NodeContext& c) {
   LIMBER_ASSIGN(const Window w, read_window(c, c.ints("kernel_shape")));
   if (!all_ones(w.dilations)) return unsupported("average pooling with dilations");
-  const Attrs attrs{{"kernel", w.kernel}, {"strides", w.strides}, {"pads", w.pads},
+  const Attrs attrs{{"kernel", w.kernel},
+                    {"strides", w.strides},
+                    {"pads", w.pads},
                     {"ceil_mode", int64_t{c.i("ceil_mode", 0) != 0}},
                     {"count_include_pad", int64_t{c.i("count_include_pad", 0) != 0}}};
   return c.lower(OpKind::kAveragePool, {c.in(0)}, attrs);
@@ -255,9 +280,11 @@ Status average_pool(NodeContext& c) {
 
 Status lp_pool(NodeContext& c) {
   LIMBER_ASSIGN(const Window w, read_window(c, c.ints("kernel_shape")));
-  if (!all_ones(w.dilations) || c.i("ceil_mode", 0) != 0) return unsupported("Lp pooling with dilations or ceil_mode");
+  if (!all_ones(w.dilations) || c.i("ceil_mode", 0) != 0)
+    return unsupported("Lp pooling with dilations or ceil_mode");
   const int64_t p = c.version < 2 ? static_cast<int64_t>(c.f("p", 2)) : c.i("p", 2);
-  return c.lower(OpKind::kLpPool, {c.in(0)}, {{"kernel", w.kernel}, {"strides", w.strides}, {"pads", w.pads}, {"p", p}});
+  return c.lower(OpKind::kLpPool, {c.in(0)},
+                 {{"kernel", w.kernel}, {"strides", w.strides}, {"pads", w.pads}, {"p", p}});
 }
 
 Status global_average_pool(NodeContext& c) { return c.lower(OpKind::kGlobalAveragePool, {c.in(0)}); }

@@ -24,7 +24,8 @@ Status non_max_suppression(NodeContext& c) {
   }
   if (max_boxes < 0) return corrupt("max_output_boxes_per_class is {}", max_boxes);
   LIMBER_ASSIGN(const double iou, threshold(c, 3, "iou_threshold", 0));
-  LIMBER_ASSIGN(const double score, threshold(c, 4, "score_threshold", -std::numeric_limits<double>::infinity()));
+  LIMBER_ASSIGN(const double score,
+                threshold(c, 4, "score_threshold", -std::numeric_limits<double>::infinity()));
   const Attrs attrs{{"center_point_box", c.i("center_point_box", 0)},
                     {"max_boxes", max_boxes},
                     {"iou_threshold", iou},
@@ -56,12 +57,14 @@ Status max_unpool(NodeContext& c) {
     const Dim fixed(kernel[i] - strides[i] - pads[i] - pads[spatial + i]);
     const auto grown = mul(x.shape[static_cast<int>(i) + 2], Dim(strides[i]));
     const auto dim = grown ? add(*grown, fixed) : std::nullopt;
-    if (!dim || (dim->is_constant() && dim->value() < 0)) return corrupt("the window does not fit {}", x.to_string());
+    if (!dim || (dim->is_constant() && dim->value() < 0))
+      return corrupt("the window does not fit {}", x.to_string());
     shape.push_back(*dim);
   }
   const auto from = product(x.shape, 0, x.rank()), to = product(shape, 0, shape.rank());
   if (!from || !to) return unsupported("several symbolic dimensions in {}", x.to_string());
-  LIMBER_ASSIGN(const ValueId zeros, c.emit(OpKind::kExpand, {c.scalar(0, x.dtype)}, {{"shape", Shape{*to}}}));
+  LIMBER_ASSIGN(const ValueId zeros,
+                c.emit(OpKind::kExpand, {c.scalar(0, x.dtype)}, {{"shape", Shape{*to}}}));
   LIMBER_ASSIGN(const ValueId indices, c.reshape(c.in(1), Shape{*from}));
   LIMBER_ASSIGN(const ValueId values, c.reshape(c.in(0), Shape{*from}));
   const Attrs attrs{{"axis", int64_t{0}}, {"reduction", std::string("none")}};
@@ -69,7 +72,8 @@ Status max_unpool(NodeContext& c) {
   LIMBER_ASSIGN(y, c.reshape(y, shape));
   if (c.has(2)) {
     LIMBER_ASSIGN(const auto wanted, c.dims(2, "output_shape"));
-    if (static_cast<int>(wanted.size()) != shape.rank()) return corrupt("output_shape has {} entries", wanted.size());
+    if (static_cast<int>(wanted.size()) != shape.rank())
+      return corrupt("output_shape has {} entries", wanted.size());
     std::vector<int64_t> amounts(2 * wanted.size(), 0);
     for (size_t i = 0; i < wanted.size(); ++i) {
       const auto extra = sub(wanted[i], shape[static_cast<int>(i)]);

@@ -26,8 +26,10 @@ Status reduce(NodeContext& c) {
 template <OpKind kOp>
 Status arg_reduce(NodeContext& c) {
   LIMBER_ASSIGN(const int64_t axis, normal_axis(c.i("axis", 0), c.rank(0)));
-  return c.lower(kOp, {c.in(0)}, {{"axis", axis}, {"keepdims", int64_t{c.i("keepdims", 1) != 0}},
-                                  {"select_last", int64_t{c.i("select_last_index", 0) != 0}}});
+  return c.lower(kOp, {c.in(0)},
+                 {{"axis", axis},
+                  {"keepdims", int64_t{c.i("keepdims", 1) != 0}},
+                  {"select_last", int64_t{c.i("select_last_index", 0) != 0}}});
 }
 
 // Before opset 13 all axes from `axis` on were taken together.
@@ -38,7 +40,9 @@ Status softmax(NodeContext& c) {
   const Shape shape = c.type(0).shape;
   if (!flattens || axis == shape.rank() - 1) return c.lower(kOp, {c.in(0)}, {{"axis", axis}});
   const auto tail = product(shape, static_cast<int>(axis), shape.rank());
-  if (!tail) return unsupported("more than one symbolic dimension among axes {} and up of {}", axis, shape.to_string());
+  if (!tail)
+    return unsupported("more than one symbolic dimension among axes {} and up of {}", axis,
+                       shape.to_string());
   Shape flat;
   for (int i = 0; i < axis; ++i) flat.push_back(shape[i]);
   flat.push_back(*tail);
@@ -56,7 +60,9 @@ Status top_k(NodeContext& c) {
     if (!c.has(1)) return corrupt("input 1 (k) is missing");
     LIMBER_ASSIGN(k, c.one_int(1, "k"));
   }
-  const Attrs attrs{{"axis", axis}, {"k", k}, {"largest", int64_t{c.i("largest", 1) != 0}},
+  const Attrs attrs{{"axis", axis},
+                    {"k", k},
+                    {"largest", int64_t{c.i("largest", 1) != 0}},
                     {"sorted", int64_t{c.i("sorted", 1) != 0}}};
   LIMBER_ASSIGN(const auto results, c.emit_all(OpKind::kTopK, {c.in(0)}, attrs, 2));
   c.set(0, results[0]);
@@ -67,8 +73,10 @@ Status top_k(NodeContext& c) {
 Status cum_sum(NodeContext& c) {
   LIMBER_ASSIGN(const int64_t given, c.one_int(1, "axis"));
   LIMBER_ASSIGN(const int64_t axis, normal_axis(given, c.rank(0)));
-  return c.lower(OpKind::kCumSum, {c.in(0)}, {{"axis", axis}, {"exclusive", int64_t{c.i("exclusive", 0) != 0}},
-                                              {"reverse", int64_t{c.i("reverse", 0) != 0}}});
+  return c.lower(OpKind::kCumSum, {c.in(0)},
+                 {{"axis", axis},
+                  {"exclusive", int64_t{c.i("exclusive", 0) != 0}},
+                  {"reverse", int64_t{c.i("reverse", 0) != 0}}});
 }
 
 constexpr int64_t kAny = kNewestOpset;

@@ -62,7 +62,8 @@ Result<Target> keep_aspect(NodeContext& c, Target target, const std::vector<int6
     scale = larger ? std::max(scale, s) : std::min(scale, s);
   }
   for (int64_t axis : axes) {
-    LIMBER_ASSIGN(const int64_t n, c.constant_dim(c.type(0).shape[static_cast<int>(axis)], "a dimension to resize"));
+    LIMBER_ASSIGN(const int64_t n,
+                  c.constant_dim(c.type(0).shape[static_cast<int>(axis)], "a dimension to resize"));
     const double size = std::floor(static_cast<double>(n) * scale + 0.5);
     if (!(size < 0x1p40)) return error(Code::kResourceExhausted, "a dimension of {}", size);
     target.shape[static_cast<int>(axis)] = Dim(static_cast<int64_t>(size));
@@ -73,7 +74,8 @@ Result<Target> keep_aspect(NodeContext& c, Target target, const std::vector<int6
 
 // Values given for `axes` only, as one per axis.
 template <typename T>
-Result<std::vector<T>> spread(const std::vector<T>& values, const std::vector<int64_t>& axes, std::vector<T> all) {
+Result<std::vector<T>> spread(const std::vector<T>& values, const std::vector<int64_t>& axes,
+                              std::vector<T> all) {
   if (values.size() != axes.size()) return corrupt("{} values for {} axes", values.size(), axes.size());
   for (size_t i = 0; i < axes.size(); ++i) all[static_cast<size_t>(axes[i])] = values[i];
   return all;
@@ -127,7 +129,8 @@ Result<std::vector<double>> region(NodeContext& c, const std::vector<int64_t>& a
   return all;
 }
 
-Result<std::string> one_of(const std::string& name, const std::string& value, std::span<const char* const> known) {
+Result<std::string> one_of(const std::string& name, const std::string& value,
+                           std::span<const char* const> known) {
   const auto it = std::find(known.begin(), known.end(), value);
   if (it != known.end()) return value;
   return unsupported("{} '{}'", name, value);
@@ -168,7 +171,8 @@ Status resize(NodeContext& c) {
   }
   LIMBER_ASSIGN(const auto axes, resized_axes(c));
   LIMBER_ASSIGN(Target target, resize_target(c, axes));
-  LIMBER_ASSIGN(const std::string mode, one_of("mode", c.s("mode", "nearest"), std::array{"nearest", "linear", "cubic"}));
+  LIMBER_ASSIGN(const std::string mode,
+                one_of("mode", c.s("mode", "nearest"), std::array{"nearest", "linear", "cubic"}));
   LIMBER_ASSIGN(const std::string coordinates,
                 one_of("coordinate_transformation_mode", c.s("coordinate_transformation_mode", "half_pixel"),
                        std::array{"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric",
@@ -189,7 +193,8 @@ Status resize(NodeContext& c) {
     const bool scaled = !c.has(3);
     for (int i = 0; scaled && i < c.rank(0); ++i) {
       const double part = roi[static_cast<size_t>(c.rank(0) + i)] - roi[static_cast<size_t>(i)];
-      LIMBER_ASSIGN(target.shape[i], scaled_dim(c, c.type(0).shape[i], part * target.scales[static_cast<size_t>(i)]));
+      LIMBER_ASSIGN(target.shape[i],
+                    scaled_dim(c, c.type(0).shape[i], part * target.scales[static_cast<size_t>(i)]));
     }
   }
   attrs.set("shape", target.shape);

@@ -38,7 +38,8 @@ Result<Shape> reshape_target(NodeContext& c, std::vector<Dim> target, bool allow
   if (minus_one > 1) return corrupt("shape has more than one -1");
   for (size_t i = 0; i < target.size(); ++i) {
     if (target[i] == Dim(0) && !allow_zero) {
-      if (static_cast<int>(i) >= from.rank()) return corrupt("shape has 0 at {}, where the input has no axis", i);
+      if (static_cast<int>(i) >= from.rank())
+        return corrupt("shape has 0 at {}, where the input has no axis", i);
       target[i] = from[static_cast<int>(i)];
     }
   }
@@ -74,7 +75,8 @@ Status reshape(NodeContext& c) {
 Status flatten(NodeContext& c) {
   const Shape& x = c.type(0).shape;
   const int64_t given = c.i("axis", 1);
-  if (given < -x.rank() || given > x.rank()) return corrupt("axis {} is outside a tensor of rank {}", given, x.rank());
+  if (given < -x.rank() || given > x.rank())
+    return corrupt("axis {} is outside a tensor of rank {}", given, x.rank());
   const int axis = static_cast<int>(given < 0 ? given + x.rank() : given);
   const auto rows = product(x, 0, axis), columns = product(x, axis, x.rank());
   if (!rows || !columns) return unsupported("flattening several symbolic dimensions of {}", x.to_string());
@@ -169,8 +171,10 @@ Status shape_of(NodeContext& c) {
   const int64_t start = clamped("start", 0), end = std::max(start, clamped("end", rank));
   LIMBER_ASSIGN(ValueId y, c.emit(OpKind::kShapeOf, {c.in(0)}));
   if (start != 0 || end != rank) {
-    const Attrs attrs{{"axes", std::vector<int64_t>{0}}, {"starts", std::vector<int64_t>{start}},
-                      {"ends", std::vector<int64_t>{end}}, {"steps", std::vector<int64_t>{1}}};
+    const Attrs attrs{{"axes", std::vector<int64_t>{0}},
+                      {"starts", std::vector<int64_t>{start}},
+                      {"ends", std::vector<int64_t>{end}},
+                      {"steps", std::vector<int64_t>{1}}};
     LIMBER_ASSIGN(y, c.emit(OpKind::kSlice, {y}, attrs));
   }
   c.set(0, y);
@@ -187,13 +191,15 @@ Status size(NodeContext& c) {
 
 Status constant_of_shape(NodeContext& c) {
   LIMBER_ASSIGN(auto value, c.tensor("value"));
-  if (value && value->elements() != 1) return corrupt("value has {} elements, expected one", value->elements());
+  if (value && value->elements() != 1)
+    return corrupt("value has {} elements, expected one", value->elements());
   const Tensor element = value ? value->reshaped(Shape{}) : Tensor::scalar(0.0f);
   LIMBER_ASSIGN(auto dims, c.dims(0, "the shape"));
   for (const Dim& d : dims) {
     if (d.is_constant() && d.value() < 0) return corrupt("dimension {} in the shape", d.value());
   }
-  LIMBER_ASSIGN(const ValueId y, c.emit(OpKind::kExpand, {c.constant(element)}, {{"shape", Shape(std::move(dims))}}));
+  LIMBER_ASSIGN(const ValueId y,
+                c.emit(OpKind::kExpand, {c.constant(element)}, {{"shape", Shape(std::move(dims))}}));
   c.set(0, y);
   return {};
 }
@@ -205,10 +211,12 @@ Status constant(NodeContext& c) {
     return {};
   }
   const auto from = [&](auto values, Shape shape) {
-    c.set(0, c.constant(Tensor::from(std::span<const typename decltype(values)::value_type>(values), std::move(shape))));
+    c.set(0, c.constant(Tensor::from(std::span<const typename decltype(values)::value_type>(values),
+                                     std::move(shape))));
     return Status();
   };
-  if (c.has_attr("value_float")) return from(std::vector<float>{static_cast<float>(c.f("value_float", 0))}, {});
+  if (c.has_attr("value_float"))
+    return from(std::vector<float>{static_cast<float>(c.f("value_float", 0))}, {});
   if (c.has_attr("value_int")) return from(std::vector<int64_t>{c.i("value_int", 0)}, {});
   if (c.has_attr("value_floats")) {
     const auto values = c.floats("value_floats");
@@ -277,12 +285,18 @@ Status constant_range(NodeContext& c) {
   }
   const auto count = static_cast<int64_t>(wanted);
   switch (c.type(0).dtype) {
-    case DType::kF32: return range_of<float>(c, count, start, delta);
-    case DType::kF64: return range_of<double>(c, count, start, delta);
-    case DType::kI16: return range_of<int16_t>(c, count, start, delta);
-    case DType::kI32: return range_of<int32_t>(c, count, start, delta);
-    case DType::kI64: return range_of<int64_t>(c, count, start, delta);
-    default: return unsupported("a range of {}", dtype_name(c.type(0).dtype));
+    case DType::kF32:
+      return range_of<float>(c, count, start, delta);
+    case DType::kF64:
+      return range_of<double>(c, count, start, delta);
+    case DType::kI16:
+      return range_of<int16_t>(c, count, start, delta);
+    case DType::kI32:
+      return range_of<int32_t>(c, count, start, delta);
+    case DType::kI64:
+      return range_of<int64_t>(c, count, start, delta);
+    default:
+      return unsupported("a range of {}", dtype_name(c.type(0).dtype));
   }
 }
 

@@ -11,8 +11,8 @@ namespace limber::onnx_io {
 const Converter* find_converter(std::string_view op_type) {
   static const auto* const kTable = [] {
     auto* table = new std::unordered_map<std::string_view, const Converter*>;
-    for (const auto part : {elementwise_converters(), layer_converters(), reduce_converters(), shape_converters(),
-                            data_converters(), resize_converters(), other_converters()}) {
+    for (const auto part : {elementwise_converters(), layer_converters(), reduce_converters(),
+                            shape_converters(), data_converters(), resize_converters(), other_converters()}) {
       for (const Converter& converter : part) {
         const bool fresh = table->emplace(converter.op_type, &converter).second;
         LIMBER_ASSERT(fresh);
@@ -34,13 +34,15 @@ std::string unsupported_reason(const std::string& op_type, const std::string& do
   const auto has = [&](std::string_view part) { return op_type.find(part) != std::string::npos; };
   if (op_type == "Loop" || op_type == "Scan") return "loops are not supported";
   if (has("Sequence")) return "sequences are not supported";
-  if (has("String") || op_type == "TfIdfVectorizer" || op_type == "RegexFullMatch") return "strings are not supported";
+  if (has("String") || op_type == "TfIdfVectorizer" || op_type == "RegexFullMatch")
+    return "strings are not supported";
   if (starts("Optional")) return "optional values are not supported";
   if (has("Quantize") || starts("QLinear") || has("Integer")) return "quantised operators are not supported";
   if (starts("Random") || op_type == "Bernoulli" || op_type == "Multinomial") {
     return "random operators are not supported";
   }
-  if (op_type == "LSTM" || op_type == "GRU" || op_type == "RNN") return "recurrent operators are not supported";
+  if (op_type == "LSTM" || op_type == "GRU" || op_type == "RNN")
+    return "recurrent operators are not supported";
   return "this operator is not supported in any version";
 }
 
@@ -73,7 +75,8 @@ std::unique_ptr<onnx::FunctionProto> function_body(const onnx::NodeProto& node, 
       *body = *schema->GetFunction();
     } else {
       const onnx::FunctionBodyBuildContextImpl context(node, types);
-      if (!schema->HasContextDependentFunction() || !schema->BuildContextDependentFunction(context, *body)) return nullptr;
+      if (!schema->HasContextDependentFunction() || !schema->BuildContextDependentFunction(context, *body))
+        return nullptr;
     }
   } catch (const std::exception&) {
     return nullptr;

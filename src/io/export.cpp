@@ -1,10 +1,9 @@
-#include "io/exporter.h"
-
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
 
 #include "base/file.h"
+#include "io/exporter.h"
 #include "io/importer.h"
 
 namespace limber::onnx_io {
@@ -66,7 +65,8 @@ Exporter::~Exporter() = default;
 
 std::string Exporter::fresh(std::string_view wanted) {
   std::string name(wanted);
-  for (size_t i = taken_.size(); name.empty() || !taken_.insert(name).second; ++i) name = fmt::format("{}_{}", wanted, i);
+  for (size_t i = taken_.size(); name.empty() || !taken_.insert(name).second; ++i)
+    name = fmt::format("{}_{}", wanted, i);
   return name;
 }
 
@@ -82,7 +82,9 @@ Names Exporter::names(const std::vector<ValueId>& values) const {
 // Names the outside knows come first: inputs, parameters and outputs keep theirs.
 Status Exporter::name_values() {
   value_names_.assign(graph_.num_values(), "");
-  const auto keeps = [](Role role) { return role == Role::kInput || role == Role::kParameter || role == Role::kState; };
+  const auto keeps = [](Role role) {
+    return role == Role::kInput || role == Role::kParameter || role == Role::kState;
+  };
   for (uint32_t v = 0; v < graph_.num_values(); ++v) {
     const Value& value = graph_.value(ValueId{v});
     if (keeps(value.role)) value_names_[v] = fresh(value.name);
@@ -126,7 +128,8 @@ Status Exporter::add_initializers() {
     if (value.role != Role::kParameter && value.role != Role::kState) continue;
     LIMBER_ASSIGN(const Tensor tensor, params_.get(value.name));
     if (tensor.type() != value.type) {
-      return invalid("parameter '{}' is {}, the graph has {}", value.name, tensor.type().to_string(), value.type.to_string());
+      return invalid("parameter '{}' is {}, the graph has {}", value.name, tensor.type().to_string(),
+                     value.type.to_string());
     }
     add_initializer(name(ValueId{v}), tensor);
   }
@@ -193,7 +196,8 @@ Result<std::string> Exporter::symbol(std::string_view symbol) {
     for (int axis = 0; axis < shape.rank(); ++axis) {
       const Dim& d = shape[axis];
       if (d.is_constant() || d.symbol().name() != symbol) continue;
-      std::string value = node("Gather", {node("Shape", {name(input)}), ints({axis})}, {{"axis", int64_t{0}}});
+      std::string value =
+          node("Gather", {node("Shape", {name(input)}), ints({axis})}, {{"axis", int64_t{0}}});
       if (d.offset() != 0) value = node("Sub", {value, ints({d.offset()})});
       if (d.scale() != 1) value = node("Div", {value, ints({d.scale()})});
       symbols_.emplace(symbol, value);
@@ -270,8 +274,10 @@ std::string move_out(onnx::GraphProto& graph, const std::string& file) {
 
 namespace limber {
 
-Status export_onnx(const Graph& graph, const Parameters& params, const std::string& path, const ExportOptions& options) {
-  if (options.opset != 17 && options.opset != 18) return invalid("opset {} cannot be written, only 17 and 18", options.opset);
+Status export_onnx(const Graph& graph, const Parameters& params, const std::string& path,
+                   const ExportOptions& options) {
+  if (options.opset != 17 && options.opset != 18)
+    return invalid("opset {} cannot be written, only 17 and 18", options.opset);
   onnx_io::Exporter exporter(graph, params, options);
   LIMBER_TRY(exporter.run().in(path));
   onnx::ModelProto& model = exporter.model();
@@ -282,7 +288,8 @@ Status export_onnx(const Graph& graph, const Parameters& params, const std::stri
     LIMBER_TRY(os_files().write(path + ".data", data));
   }
   std::string bytes;
-  if (!model.SerializeToString(&bytes)) return error(Code::kInternal, "{}: protobuf cannot write the model", path);
+  if (!model.SerializeToString(&bytes))
+    return error(Code::kInternal, "{}: protobuf cannot write the model", path);
   return os_files().write(path, bytes);
 }
 

@@ -44,16 +44,23 @@ Attrs cast_attrs(const Attrs& attrs, const char* name) {
   return {{name, int64_t{dtype_to_onnx(*dtype)}}};
 }
 
-void unary(Exporter& e, OpKind op, const Attrs& attrs, const std::string& x, DType dtype, const std::string& out) {
+void unary(Exporter& e, OpKind op, const Attrs& attrs, const std::string& x, DType dtype,
+           const std::string& out) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   switch (op) {
-    case OpKind::kSilu: return silu(e, x, out);
-    case OpKind::kMish: return mish(e, x, out);
-    case OpKind::kGelu: return gelu(e, attrs.s("approximate", "none") == "tanh", x, dtype, out);
-    case OpKind::kClip: return clip(e, attrs.f("min", -kInfinity), attrs.f("max", kInfinity), x, dtype, out);
-    case OpKind::kCast: return e.write("Cast", {x}, {out}, cast_attrs(attrs, "to"));
+    case OpKind::kSilu:
+      return silu(e, x, out);
+    case OpKind::kMish:
+      return mish(e, x, out);
+    case OpKind::kGelu:
+      return gelu(e, attrs.s("approximate", "none") == "tanh", x, dtype, out);
+    case OpKind::kClip:
+      return clip(e, attrs.f("min", -kInfinity), attrs.f("max", kInfinity), x, dtype, out);
+    case OpKind::kCast:
+      return e.write("Cast", {x}, {out}, cast_attrs(attrs, "to"));
     // The others have ONNX's names, and attributes with ONNX's names.
-    default: return e.write(op_name(op), {x}, {out}, attrs);
+    default:
+      return e.write(op_name(op), {x}, {out}, attrs);
   }
 }
 
@@ -64,11 +71,20 @@ void export_activation(Exporter& e, const Activation& activation, const std::str
   Attrs attrs;
   switch (activation.op) {
     case OpKind::kLeakyRelu:
-    case OpKind::kElu: attrs.set("alpha", activation.alpha); break;
-    case OpKind::kHardSigmoid: attrs.set("alpha", activation.alpha).set("beta", activation.beta); break;
-    case OpKind::kClip: attrs.set("min", activation.alpha).set("max", activation.beta); break;
-    case OpKind::kGelu: attrs.set("approximate", std::string(activation.tanh_gelu ? "tanh" : "none")); break;
-    default: break;
+    case OpKind::kElu:
+      attrs.set("alpha", activation.alpha);
+      break;
+    case OpKind::kHardSigmoid:
+      attrs.set("alpha", activation.alpha).set("beta", activation.beta);
+      break;
+    case OpKind::kClip:
+      attrs.set("min", activation.alpha).set("max", activation.beta);
+      break;
+    case OpKind::kGelu:
+      attrs.set("approximate", std::string(activation.tanh_gelu ? "tanh" : "none"));
+      break;
+    default:
+      break;
   }
   unary(e, activation.op, attrs, x, dtype, out);
 }
@@ -81,11 +97,15 @@ Status export_elementwise(Exporter& e, const Node& node, bool* done) {
   }
   switch (node.op) {
     case OpKind::kBitShift:
-      e.write("BitShift", inputs, outputs, {{"direction", std::string(node.attrs.i("left") != 0 ? "LEFT" : "RIGHT")}});
+      e.write("BitShift", inputs, outputs,
+              {{"direction", std::string(node.attrs.i("left") != 0 ? "LEFT" : "RIGHT")}});
       return {};
     case OpKind::kWhere:
-    case OpKind::kPRelu: e.write(op_name(node.op), inputs, outputs); return {};
-    default: break;
+    case OpKind::kPRelu:
+      e.write(op_name(node.op), inputs, outputs);
+      return {};
+    default:
+      break;
   }
   *done = is_binary(node.op);
   if (*done) e.write(op_name(node.op), inputs, outputs, node.attrs);

@@ -37,7 +37,8 @@ bool fused(const Node& node, size_t residual) {
 
 Status conv(Exporter& e, const Node& node) {
   const Attrs attrs =
-      renamed(node.attrs, {{"strides", "strides"}, {"pads", "pads"}, {"dilations", "dilations"}, {"groups", "group"}});
+      renamed(node.attrs,
+              {{"strides", "strides"}, {"pads", "pads"}, {"dilations", "dilations"}, {"groups", "group"}});
   const Names inputs = e.names({node.inputs[0], node.inputs[1], input(node, 2)});
   if (!fused(node, 3)) {
     e.write("Conv", inputs, e.names(node.outputs), attrs);
@@ -49,8 +50,11 @@ Status conv(Exporter& e, const Node& node) {
 
 Status conv_transpose(Exporter& e, const Node& node) {
   e.write("ConvTranspose", e.names(node.inputs), e.names(node.outputs),
-         renamed(node.attrs, {{"strides", "strides"}, {"pads", "pads"}, {"dilations", "dilations"},
-                              {"output_padding", "output_padding"}, {"groups", "group"}}));
+          renamed(node.attrs, {{"strides", "strides"},
+                               {"pads", "pads"},
+                               {"dilations", "dilations"},
+                               {"output_padding", "output_padding"},
+                               {"groups", "group"}}));
   return {};
 }
 
@@ -80,7 +84,8 @@ Status mat_mul(Exporter& e, const Node& node) {
 
 Status gemm(Exporter& e, const Node& node) {
   e.write("Gemm", e.names(node.inputs), e.names(node.outputs),
-         renamed(node.attrs, {{"alpha", "alpha"}, {"beta", "beta"}, {"trans_a", "transA"}, {"trans_b", "transB"}}));
+          renamed(node.attrs,
+                  {{"alpha", "alpha"}, {"beta", "beta"}, {"trans_a", "transA"}, {"trans_b", "transB"}}));
   return {};
 }
 
@@ -89,7 +94,8 @@ Status attention(Exporter& e, const Node& node) {
   std::string scores = e.node("MatMul", {e.name(node.inputs[0]), swapped(e, node.inputs[1])});
   scores = e.node("Mul", {scores, e.number(node.attrs.f("scale"), dtype)});
   if (input(node, 3) != kNoValue) scores = e.node("Add", {scores, e.name(node.inputs[3])});
-  e.write("MatMul", {e.node("Softmax", {scores}, {{"axis", int64_t{-1}}}), e.name(node.inputs[2])}, e.names(node.outputs));
+  e.write("MatMul", {e.node("Softmax", {scores}, {{"axis", int64_t{-1}}}), e.name(node.inputs[2])},
+          e.names(node.outputs));
   return {};
 }
 
@@ -135,9 +141,9 @@ Status group_norm(Exporter& e, const Node& node) {
   const TensorType& x = e.type(node.inputs[0]);
   const int64_t groups = node.attrs.i("groups");
   const std::string flat = e.node("Reshape", {e.name(node.inputs[0]), e.ints({0, groups, -1})});
-  const std::string normal =
-      e.node("InstanceNormalization", {flat, filled(e, {groups}, x.dtype, 1), filled(e, {groups}, x.dtype, 0)},
-             {{"epsilon", node.attrs.f("epsilon")}});
+  const std::string normal = e.node("InstanceNormalization",
+                                    {flat, filled(e, {groups}, x.dtype, 1), filled(e, {groups}, x.dtype, 0)},
+                                    {{"epsilon", node.attrs.f("epsilon")}});
   LIMBER_ASSIGN(const std::string shape, e.dims(x.shape));
   std::vector<int64_t> channel(static_cast<size_t>(x.rank() - 1), 1);
   channel[0] = -1;
@@ -152,9 +158,14 @@ Status group_norm(Exporter& e, const Node& node) {
 
 Status pool(Exporter& e, const Node& node) {
   e.write(op_name(node.op), e.names(node.inputs), e.names(node.outputs),
-         renamed(node.attrs, {{"kernel", "kernel_shape"}, {"strides", "strides"}, {"pads", "pads"},
-                              {"dilations", "dilations"}, {"ceil_mode", "ceil_mode"}, {"storage_order", "storage_order"},
-                              {"count_include_pad", "count_include_pad"}, {"p", "p"}}));
+          renamed(node.attrs, {{"kernel", "kernel_shape"},
+                               {"strides", "strides"},
+                               {"pads", "pads"},
+                               {"dilations", "dilations"},
+                               {"ceil_mode", "ceil_mode"},
+                               {"storage_order", "storage_order"},
+                               {"count_include_pad", "count_include_pad"},
+                               {"p", "p"}}));
   return {};
 }
 
@@ -172,20 +183,21 @@ Status reduce(Exporter& e, const Node& node) {
 
 Status arg_reduce(Exporter& e, const Node& node) {
   e.write(op_name(node.op), e.names(node.inputs), e.names(node.outputs),
-         renamed(node.attrs, {{"axis", "axis"}, {"keepdims", "keepdims"}, {"select_last", "select_last_index"}}));
+          renamed(node.attrs,
+                  {{"axis", "axis"}, {"keepdims", "keepdims"}, {"select_last", "select_last_index"}}));
   return {};
 }
 
 Status top_k(Exporter& e, const Node& node) {
   e.write("TopK", {e.name(node.inputs[0]), e.ints({node.attrs.i("k")})}, e.names(node.outputs),
-         renamed(node.attrs, {{"axis", "axis"}, {"largest", "largest"}, {"sorted", "sorted"}}));
+          renamed(node.attrs, {{"axis", "axis"}, {"largest", "largest"}, {"sorted", "sorted"}}));
   return {};
 }
 
 Status cum_sum(Exporter& e, const Node& node) {
   const std::string axis = e.number(static_cast<double>(node.attrs.i("axis")), DType::kI64);
   e.write("CumSum", {e.name(node.inputs[0]), axis}, e.names(node.outputs),
-         renamed(node.attrs, {{"exclusive", "exclusive"}, {"reverse", "reverse"}}));
+          renamed(node.attrs, {{"exclusive", "exclusive"}, {"reverse", "reverse"}}));
   return {};
 }
 
@@ -200,33 +212,53 @@ Status same(Exporter& e, const Node& node, std::string_view op_type) {
 Status export_layer(Exporter& e, const Node& node, bool* done) {
   if (is_reduction(node.op)) return reduce(e, node);
   switch (node.op) {
-    case OpKind::kConv: return conv(e, node);
-    case OpKind::kConvTranspose: return conv_transpose(e, node);
-    case OpKind::kGemm: return gemm(e, node);
-    case OpKind::kMatMul: return mat_mul(e, node);
-    case OpKind::kEinsum: return same(e, node, "Einsum");
-    case OpKind::kAttention: return attention(e, node);
-    case OpKind::kBatchNorm: return batch_norm(e, node, false);
-    case OpKind::kBatchNormTraining: return batch_norm(e, node, true);
-    case OpKind::kLayerNorm: return layer_norm(e, node);
-    case OpKind::kInstanceNorm: return same(e, node, "InstanceNormalization");
-    case OpKind::kGroupNorm: return group_norm(e, node);
-    case OpKind::kLRN: return same(e, node, "LRN");
-    case OpKind::kLpNorm: return same(e, node, "LpNormalization");
+    case OpKind::kConv:
+      return conv(e, node);
+    case OpKind::kConvTranspose:
+      return conv_transpose(e, node);
+    case OpKind::kGemm:
+      return gemm(e, node);
+    case OpKind::kMatMul:
+      return mat_mul(e, node);
+    case OpKind::kEinsum:
+      return same(e, node, "Einsum");
+    case OpKind::kAttention:
+      return attention(e, node);
+    case OpKind::kBatchNorm:
+      return batch_norm(e, node, false);
+    case OpKind::kBatchNormTraining:
+      return batch_norm(e, node, true);
+    case OpKind::kLayerNorm:
+      return layer_norm(e, node);
+    case OpKind::kInstanceNorm:
+      return same(e, node, "InstanceNormalization");
+    case OpKind::kGroupNorm:
+      return group_norm(e, node);
+    case OpKind::kLRN:
+      return same(e, node, "LRN");
+    case OpKind::kLpNorm:
+      return same(e, node, "LpNormalization");
     case OpKind::kMaxPool:
     case OpKind::kAveragePool:
-    case OpKind::kLpPool: return pool(e, node);
+    case OpKind::kLpPool:
+      return pool(e, node);
     case OpKind::kGlobalAveragePool:
     case OpKind::kGlobalMaxPool:
     case OpKind::kGlobalLpPool:
     case OpKind::kSoftmax:
     case OpKind::kLogSoftmax:
-    case OpKind::kHardmax: return same(e, node, op_name(node.op));
+    case OpKind::kHardmax:
+      return same(e, node, op_name(node.op));
     case OpKind::kArgMax:
-    case OpKind::kArgMin: return arg_reduce(e, node);
-    case OpKind::kTopK: return top_k(e, node);
-    case OpKind::kCumSum: return cum_sum(e, node);
-    default: *done = false; return {};
+    case OpKind::kArgMin:
+      return arg_reduce(e, node);
+    case OpKind::kTopK:
+      return top_k(e, node);
+    case OpKind::kCumSum:
+      return cum_sum(e, node);
+    default:
+      *done = false;
+      return {};
   }
 }
 

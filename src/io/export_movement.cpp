@@ -44,16 +44,18 @@ Status expand(Exporter& e, const Node& node) {
 
 Status slice(Exporter& e, const Node& node) {
   const Attrs& a = node.attrs;
-  e.write("Slice", {e.name(node.inputs[0]), e.ints(a.ints("starts")), e.ints(a.ints("ends")), e.ints(a.ints("axes")),
-                   e.ints(a.ints("steps"))},
-         e.names(node.outputs));
+  e.write("Slice",
+          {e.name(node.inputs[0]), e.ints(a.ints("starts")), e.ints(a.ints("ends")), e.ints(a.ints("axes")),
+           e.ints(a.ints("steps"))},
+          e.names(node.outputs));
   return {};
 }
 
 Status split(Exporter& e, const Node& node) {
   Names outputs;
   for (ValueId v : node.outputs) outputs.push_back(e.name(v));
-  e.write("Split", {e.name(node.inputs[0]), e.ints(node.attrs.ints("sizes"))}, outputs, {{"axis", node.attrs.i("axis")}});
+  e.write("Split", {e.name(node.inputs[0]), e.ints(node.attrs.ints("sizes"))}, outputs,
+          {{"axis", node.attrs.i("axis")}});
   return {};
 }
 
@@ -70,8 +72,10 @@ Status pad(Exporter& e, const Node& node) {
   const std::string mode = node.attrs.s("mode", "constant");
   if (mode == "wrap") return unsupported("mode 'wrap' needs opset 19");
   const DType dtype = e.type(node.inputs[0]).dtype;
-  e.write("Pad", {e.name(node.inputs[0]), e.ints(node.attrs.ints("pads")), e.number(node.attrs.f("value", 0), dtype)},
-         e.names(node.outputs), {{"mode", mode}});
+  e.write(
+      "Pad",
+      {e.name(node.inputs[0]), e.ints(node.attrs.ints("pads")), e.number(node.attrs.f("value", 0), dtype)},
+      e.names(node.outputs), {{"mode", mode}});
   return {};
 }
 
@@ -80,7 +84,8 @@ bool scales_give(const Shape& from, const Shape& to, const std::vector<double>& 
   for (int i = 0; i < from.rank(); ++i) {
     const auto scale = static_cast<double>(static_cast<float>(scales[static_cast<size_t>(i)]));
     if (from[i].is_constant() && to[i].is_constant()) {
-      if (std::floor(static_cast<double>(from[i].value()) * scale) != static_cast<double>(to[i].value())) return false;
+      if (std::floor(static_cast<double>(from[i].value()) * scale) != static_cast<double>(to[i].value()))
+        return false;
     } else if (scale != std::trunc(scale) || mul(from[i], Dim(static_cast<int64_t>(scale))) != to[i]) {
       return false;
     }
@@ -103,12 +108,14 @@ Status resize(Exporter& e, const Node& node) {
   if (antialias != 0) attrs.set("antialias", antialias);
   const auto floats = [&](const std::vector<double>& values) {
     const std::vector<float> narrow(values.begin(), values.end());
-    return e.constant(Tensor::from(std::span<const float>(narrow), Shape{static_cast<int64_t>(narrow.size())}));
+    return e.constant(
+        Tensor::from(std::span<const float>(narrow), Shape{static_cast<int64_t>(narrow.size())}));
   };
   const std::string roi = a.has("roi") && !a.floats("roi").empty() ? floats(a.floats("roi")) : "";
   const Shape& to = a.dims("shape");
   if (roi.empty() && scales_give(e.type(node.inputs[0]).shape, to, a.floats("scales"))) {
-    e.write("Resize", {e.name(node.inputs[0]), roi, floats(a.floats("scales"))}, e.names(node.outputs), attrs);
+    e.write("Resize", {e.name(node.inputs[0]), roi, floats(a.floats("scales"))}, e.names(node.outputs),
+            attrs);
     return {};
   }
   LIMBER_ASSIGN(const std::string sizes, e.dims(to));
@@ -119,7 +126,7 @@ Status resize(Exporter& e, const Node& node) {
 Status one_hot(Exporter& e, const Node& node) {
   const std::string depth = e.number(static_cast<double>(node.attrs.i("depth")), DType::kI64);
   e.write("OneHot", {e.name(node.inputs[0]), depth, e.name(node.inputs[1])}, e.names(node.outputs),
-         {{"axis", node.attrs.i("axis")}});
+          {{"axis", node.attrs.i("axis")}});
   return {};
 }
 
@@ -133,7 +140,7 @@ Status eye_like(Exporter& e, const Node& node) {
   const auto dtype = parse_dtype(node.attrs.s("to"));
   LIMBER_ASSERT(dtype.has_value());
   e.write("EyeLike", e.names(node.inputs), e.names(node.outputs),
-         {{"k", node.attrs.i("k")}, {"dtype", int64_t{dtype_to_onnx(*dtype)}}});
+          {{"k", node.attrs.i("k")}, {"dtype", int64_t{dtype_to_onnx(*dtype)}}});
   return {};
 }
 
@@ -141,7 +148,7 @@ Status eye_like(Exporter& e, const Node& node) {
 void count_rows(Exporter& e, const Node& node, const std::string& rows) {
   if (node.outputs.size() < 2 || node.outputs[1] == kNoValue) return;
   e.write("Gather", {e.node("Shape", {rows}), e.number(0, DType::kI64)}, {e.name(node.outputs[1])},
-         {{"axis", int64_t{0}}});
+          {{"axis", int64_t{0}}});
 }
 
 Status non_max_suppression(Exporter& e, const Node& node) {
@@ -162,7 +169,8 @@ Status non_max_suppression(Exporter& e, const Node& node) {
 
 Status non_zero(Exporter& e, const Node& node) {
   const std::string rows = e.name(node.outputs[0]);
-  e.write("Transpose", {e.node("NonZero", e.names(node.inputs))}, {rows}, {{"perm", std::vector<int64_t>{1, 0}}});
+  e.write("Transpose", {e.node("NonZero", e.names(node.inputs))}, {rows},
+          {{"perm", std::vector<int64_t>{1, 0}}});
   count_rows(e, node, rows);
   return {};
 }
@@ -171,23 +179,37 @@ Status non_zero(Exporter& e, const Node& node) {
 
 Status export_movement(Exporter& e, const Node& node, bool* done) {
   switch (node.op) {
-    case OpKind::kReshape: return reshape(e, node);
-    case OpKind::kExpand: return expand(e, node);
+    case OpKind::kReshape:
+      return reshape(e, node);
+    case OpKind::kExpand:
+      return expand(e, node);
     case OpKind::kTile:
       e.write("Tile", {e.name(node.inputs[0]), e.ints(node.attrs.ints("repeats"))}, e.names(node.outputs));
       return {};
-    case OpKind::kSlice: return slice(e, node);
-    case OpKind::kSplit: return split(e, node);
+    case OpKind::kSlice:
+      return slice(e, node);
+    case OpKind::kSplit:
+      return split(e, node);
     case OpKind::kScatterElements:
-    case OpKind::kScatterND: return scatter(e, node);
-    case OpKind::kPad: return pad(e, node);
-    case OpKind::kResize: return resize(e, node);
-    case OpKind::kOneHot: return one_hot(e, node);
-    case OpKind::kTrilu: return trilu(e, node);
-    case OpKind::kEyeLike: return eye_like(e, node);
-    case OpKind::kShapeOf: e.write("Shape", e.names(node.inputs), e.names(node.outputs)); return {};
-    case OpKind::kNonMaxSuppression: return non_max_suppression(e, node);
-    case OpKind::kNonZero: return non_zero(e, node);
+    case OpKind::kScatterND:
+      return scatter(e, node);
+    case OpKind::kPad:
+      return pad(e, node);
+    case OpKind::kResize:
+      return resize(e, node);
+    case OpKind::kOneHot:
+      return one_hot(e, node);
+    case OpKind::kTrilu:
+      return trilu(e, node);
+    case OpKind::kEyeLike:
+      return eye_like(e, node);
+    case OpKind::kShapeOf:
+      e.write("Shape", e.names(node.inputs), e.names(node.outputs));
+      return {};
+    case OpKind::kNonMaxSuppression:
+      return non_max_suppression(e, node);
+    case OpKind::kNonZero:
+      return non_zero(e, node);
     case OpKind::kTranspose:
     case OpKind::kConcat:
     case OpKind::kGather:
@@ -195,8 +217,12 @@ Status export_movement(Exporter& e, const Node& node, bool* done) {
     case OpKind::kGatherND:
     case OpKind::kDepthToSpace:
     case OpKind::kSpaceToDepth:
-    case OpKind::kReverseSequence: e.write(op_name(node.op), e.names(node.inputs), e.names(node.outputs), node.attrs); return {};
-    default: *done = false; return {};
+    case OpKind::kReverseSequence:
+      e.write(op_name(node.op), e.names(node.inputs), e.names(node.outputs), node.attrs);
+      return {};
+    default:
+      *done = false;
+      return {};
   }
 }
 

@@ -61,7 +61,7 @@ class Exporter {
   onnx::GraphProto* proto_;
   std::vector<std::string> value_names_;
   std::set<std::string> taken_;
-  std::set<std::string> interface_;  // names of inputs and parameters
+  std::set<std::string> interface_;                          // names of inputs and parameters
   std::map<std::string, std::string, std::less<>> symbols_;  // symbol -> name of the i64[1] that holds it
   std::string node_name_;
 };

@@ -59,8 +59,8 @@ Result<Model> import_attempts(ModelFile& file, const ImportOptions& options) {
   }
 }
 
-Result<Model> import_bytes(std::span<const std::byte> bytes, const std::string& label, const std::string& folder,
-                           const ImportOptions& options) {
+Result<Model> import_bytes(std::span<const std::byte> bytes, const std::string& label,
+                           const std::string& folder, const ImportOptions& options) {
   ModelFile file{.label = label};
   auto proto = onnx_io::parse_model(bytes);
   if (!proto.ok()) return proto.status().in(label);

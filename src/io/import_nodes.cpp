@@ -11,14 +11,15 @@ using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 namespace {
 
 std::string describe(const onnx::NodeProto& node) {
-  const std::string name = !node.name().empty()    ? node.name()
+  const std::string name = !node.name().empty()     ? node.name()
                            : node.output_size() > 0 ? node.output(0)
                                                     : std::string("?");
   return fmt::format("node '{}' ({})", name.substr(0, 100), node.op_type().substr(0, 100));
 }
 
 // Producer of every name; fails when a name has two.
-Result<std::map<std::string, int>> producers(const Nodes& nodes, const std::function<bool(const std::string&)>& defined) {
+Result<std::map<std::string, int>> producers(const Nodes& nodes,
+                                             const std::function<bool(const std::string&)>& defined) {
   std::map<std::string, int> producer;
   for (int n = 0; n < nodes.size(); ++n) {
     for (const std::string& output : nodes[n].output()) {
@@ -44,7 +45,8 @@ void subgraph_reads(const onnx::NodeProto& node, std::vector<std::string>& reads
 }
 
 // Nodes that `wanted` depends on, directly or not.
-std::vector<bool> live_nodes(const Nodes& nodes, const std::vector<int>& order, const std::vector<std::string>& wanted) {
+std::vector<bool> live_nodes(const Nodes& nodes, const std::vector<int>& order,
+                             const std::vector<std::string>& wanted) {
   std::set<std::string> needed(wanted.begin(), wanted.end());
   std::vector<bool> live(static_cast<size_t>(nodes.size()), false);
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
@@ -62,7 +64,8 @@ std::vector<bool> live_nodes(const Nodes& nodes, const std::vector<int>& order, 
 
 }  // namespace
 
-Result<std::vector<int>> sort_nodes(const Nodes& nodes, const std::function<bool(const std::string&)>& defined) {
+Result<std::vector<int>> sort_nodes(const Nodes& nodes,
+                                    const std::function<bool(const std::string&)>& defined) {
   LIMBER_ASSIGN(const auto producer, producers(nodes, defined));
   std::vector<std::vector<int>> readers(static_cast<size_t>(nodes.size()));
   std::vector<int> waiting(static_cast<size_t>(nodes.size()), 0);
@@ -136,7 +139,8 @@ Status Importer::convert_node(const onnx::NodeProto& node, Frame& frame) {
   const auto function = functions_.find({domain, node.op_type()});
   const onnx::FunctionProto* local = function == functions_.end() ? nullptr : function->second;
   const Converter* converter = domain.empty() ? find_converter(node.op_type()) : nullptr;
-  const bool in_range = converter != nullptr && version >= converter->first_version && version <= converter->last_version;
+  const bool in_range =
+      converter != nullptr && version >= converter->first_version && version <= converter->last_version;
   const bool expands = local == nullptr && !in_range && has_function_body(node.op_type(), domain, version);
   if (local == nullptr && !in_range && !expands) {
     return give_up(converter == nullptr ? unsupported_reason(node.op_type(), domain)
@@ -198,8 +202,10 @@ std::vector<onnx::TypeProto> Importer::input_protos(const NodeContext& c) const 
 
 Status Importer::run_converter(const Converter& converter, NodeContext& c) {
   const auto& node = c.proto();
-  if (node.input_size() < converter.min_inputs || (converter.max_inputs >= 0 && node.input_size() > converter.max_inputs)) {
-    return corrupt("{} inputs, expected {} to {}", node.input_size(), converter.min_inputs, converter.max_inputs);
+  if (node.input_size() < converter.min_inputs ||
+      (converter.max_inputs >= 0 && node.input_size() > converter.max_inputs)) {
+    return corrupt("{} inputs, expected {} to {}", node.input_size(), converter.min_inputs,
+                   converter.max_inputs);
   }
   if (converter.max_outputs >= 0 && node.output_size() > converter.max_outputs) {
     return corrupt("{} outputs, expected at most {}", node.output_size(), converter.max_outputs);
@@ -210,15 +216,18 @@ Status Importer::run_converter(const Converter& converter, NodeContext& c) {
     const bool moves_rows = node.op_type() == "Identity" || node.op_type() == "Cast" ||
                             (node.op_type() == "Transpose" && binding != nullptr && binding->row_major);
     if (binding != nullptr && binding->rows != kNoValue && !moves_rows) {
-      return unsupported("the number of rows of its input '{}' is only known after the run; such a value can only be "
-                         "a graph output", node.input(i));
+      return unsupported(
+          "the number of rows of its input '{}' is only known after the run; such a value can only be "
+          "a graph output",
+          node.input(i));
     }
   }
   const Status status = node.op_type() == "If" ? inline_branch(c) : converter.convert(c);
   LIMBER_TRY(c.attr_status());
   LIMBER_TRY(status);
   for (int i = 0; i < node.output_size(); ++i) {
-    if (c.wants(i) && !c.frame_.names.contains(node.output(i))) return unsupported("its output {} is not supported", i);
+    if (c.wants(i) && !c.frame_.names.contains(node.output(i)))
+      return unsupported("its output {} is not supported", i);
   }
   return {};
 }
@@ -268,8 +277,11 @@ Status Importer::inline_branch(NodeContext& c) {
   const onnx::GraphProto& branch = attribute->g();
   if (c.frame_.depth >= kMaxDepth) return corrupt("branches nested deeper than {}", kMaxDepth);
   if (branch.output_size() < c.outputs()) return corrupt("its branch has fewer outputs than it");
-  Frame inner{.outer = &c.frame_, .attributes = c.frame_.attributes, .opsets = c.frame_.opsets,
-              .prefix = c.frame_.scoped(c.name()).substr(0, 100) + "/", .depth = c.frame_.depth + 1};
+  Frame inner{.outer = &c.frame_,
+              .attributes = c.frame_.attributes,
+              .opsets = c.frame_.opsets,
+              .prefix = c.frame_.scoped(c.name()).substr(0, 100) + "/",
+              .depth = c.frame_.depth + 1};
   for (const auto& initializer : branch.initializer()) {
     auto tensor = file_.reader->read(initializer);
     if (!tensor.ok()) return tensor.status().in(fmt::format("initialiser '{}'", initializer.name()));

@@ -8,9 +8,10 @@ namespace {
 
 // Operators through which a one-element initialiser is a number rather than something to train.
 bool is_plain_arithmetic(const std::string& op) {
-  static const std::set<std::string> kOps = {"Add", "Sub",   "Mul",  "Div",   "Pow",     "Min",         "Max",
-                                             "Mod", "Clip",  "Sum",  "Where", "Equal",   "Less",        "Greater",
-                                             "And", "Range", "Cast", "Mean",  "Dropout", "LessOrEqual", "GreaterOrEqual"};
+  static const std::set<std::string> kOps = {
+      "Add", "Sub",   "Mul",  "Div",   "Pow",     "Min",         "Max",
+      "Mod", "Clip",  "Sum",  "Where", "Equal",   "Less",        "Greater",
+      "And", "Range", "Cast", "Mean",  "Dropout", "LessOrEqual", "GreaterOrEqual"};
   return kOps.contains(op);
 }
 
@@ -18,7 +19,8 @@ bool is_plain_arithmetic(const std::string& op) {
 std::set<std::string> arithmetic_only(const onnx::GraphProto& graph) {
   std::set<std::string> read, elsewhere;
   for (const auto& node : graph.node()) {
-    for (const auto& input : node.input()) (is_plain_arithmetic(node.op_type()) ? read : elsewhere).insert(input);
+    for (const auto& input : node.input())
+      (is_plain_arithmetic(node.op_type()) ? read : elsewhere).insert(input);
   }
   for (const std::string& name : elsewhere) read.erase(name);
   return read;
@@ -82,11 +84,13 @@ Result<TensorType> Importer::input_type(const onnx::ValueInfoProto& info) {
       return corrupt("dimension {} is {}", axis, dim->dim_value());
     } else {
       const bool named = dim != nullptr && dim->has_dim_param() && !dim->dim_param().empty();
-      const std::string name = named ? dim->dim_param() : fmt::format("{}_d{}", info.name().substr(0, 11), axis);
+      const std::string name =
+          named ? dim->dim_param() : fmt::format("{}_d{}", info.name().substr(0, 11), axis);
       const Dim symbol = symbolic_dim(name);
       auto value = options_.symbols.find(name);
       if (value == options_.symbols.end()) value = options_.symbols.find(std::string(symbol.symbol().name()));
-      if (value != options_.symbols.end() && value->second < 0) return invalid("{} is {}", name, value->second);
+      if (value != options_.symbols.end() && value->second < 0)
+        return invalid("{} is {}", name, value->second);
       type.shape.push_back(value == options_.symbols.end() ? symbol : Dim(value->second));
     }
   }
@@ -120,7 +124,8 @@ Status Importer::add_initializers() {
   for (const auto& [name, tensor] : file_.initializers) {
     const bool number = tensor.elements() == 1 && plain.contains(name);
     const bool constant = !is_float(tensor.dtype()) || tensor.shape().rank() == 0 || number;
-    top_.names[name] = {.id = constant ? add_constant(name, tensor) : graph_.add_parameter(name, tensor.type())};
+    top_.names[name] = {.id = constant ? add_constant(name, tensor)
+                                       : graph_.add_parameter(name, tensor.type())};
   }
   for (const auto& [name, reason] : file_.bad_initializers) {
     problems_.push_back(fmt::format("initialiser '{}': {}", name, reason));
@@ -137,7 +142,8 @@ Status Importer::add_outputs() {
     if (!names.insert(info.name()).second) return corrupt("output '{}' is listed twice", info.name());
     if (binding->failed) continue;
     if (binding->row_major) {
-      problems_.push_back(fmt::format("output '{}': the columns of NonZero can only be returned transposed", info.name()));
+      problems_.push_back(
+          fmt::format("output '{}': the columns of NonZero can only be returned transposed", info.name()));
       continue;
     }
     graph_.add_output(binding->id, info.name(), binding->rows);
@@ -153,9 +159,10 @@ Status Importer::check_type(const TensorType& type) const {
   // A symbolic dimension counts as one: the binding is checked when it is known.
   std::vector<int64_t> dims;
   for (const Dim& d : type.shape) dims.push_back(d.is_constant() ? d.value() : 1);
-  if (checked_elements(dims, static_cast<int64_t>(options_.max_tensor_bytes / dtype_size(type.dtype)))) return {};
-  return error(Code::kResourceExhausted, "{} has a negative dimension or more than {} bytes", type.to_string(),
-               options_.max_tensor_bytes);
+  if (checked_elements(dims, static_cast<int64_t>(options_.max_tensor_bytes / dtype_size(type.dtype))))
+    return {};
+  return error(Code::kResourceExhausted, "{} has a negative dimension or more than {} bytes",
+               type.to_string(), options_.max_tensor_bytes);
 }
 
 ValueId Importer::add_constant(std::string_view name, Tensor value) {
@@ -168,7 +175,8 @@ ValueId Importer::add_constant(std::string_view name, Tensor value) {
 Status Importer::spend(size_t bytes) {
   spent_ += bytes;
   if (spent_ <= kMaxMadeUpBytes) return {};
-  return error(Code::kResourceExhausted, "constants of more than {} bytes that the file does not hold", kMaxMadeUpBytes);
+  return error(Code::kResourceExhausted, "constants of more than {} bytes that the file does not hold",
+               kMaxMadeUpBytes);
 }
 
 const StaticValue* Importer::known(ValueId v) const {
@@ -189,7 +197,8 @@ Result<std::vector<ValueId>> Importer::emit(OpKind op, std::vector<ValueId> inpu
   }
   auto results = evaluate_static(op, attrs, input_types, values, *types);
   std::vector<ValueId> ids;
-  if (results && std::all_of(results->begin(), results->end(), [](const auto& r) { return r.is_constant(); })) {
+  if (results &&
+      std::all_of(results->begin(), results->end(), [](const auto& r) { return r.is_constant(); })) {
     for (const StaticValue& result : *results) ids.push_back(add_constant(name, tensor_from_static(result)));
     return ids;
   }
@@ -202,7 +211,8 @@ Result<std::vector<ValueId>> Importer::emit(OpKind op, std::vector<ValueId> inpu
 
 const StaticValue* Importer::search_static(ValueId v, int depth) {
   if (const StaticValue* value = known(v)) return value;
-  if (const auto it = searched_.find(v.index); it != searched_.end()) return it->second ? &*it->second : nullptr;
+  if (const auto it = searched_.find(v.index); it != searched_.end())
+    return it->second ? &*it->second : nullptr;
   std::optional<StaticValue> found;
   const Value& value = graph_.value(v);
   if (value.role == Role::kParameter) {
@@ -257,7 +267,8 @@ std::string Importer::why_unknown(ValueId v) const {
     if (at == kNoValue || !seen.insert(at.index).second) continue;
     const Value& value = graph_.value(at);
     if (value.role == Role::kInput) {
-      return fmt::format("it depends on the values of input '{}', which must then be given at compile time", value.name);
+      return fmt::format("it depends on the values of input '{}', which must then be given at compile time",
+                         value.name);
     }
     if (value.role != Role::kActivation) continue;
     const Node& node = graph_.node(value.producer);
@@ -277,7 +288,8 @@ std::string Importer::why_unknown(ValueId v) const {
 Status Importer::reported() const {
   constexpr size_t kMaxLines = 50;
   if (problems_.empty()) return {};
-  std::string text = fmt::format("{} thing{} in this model cannot be run:", problems_.size(), problems_.size() == 1 ? "" : "s");
+  std::string text = fmt::format("{} thing{} in this model cannot be run:", problems_.size(),
+                                 problems_.size() == 1 ? "" : "s");
   for (size_t i = 0; i < std::min(problems_.size(), kMaxLines); ++i) text += "\n  " + problems_[i];
   if (problems_.size() > kMaxLines) text += fmt::format("\n  and {} more", problems_.size() - kMaxLines);
   return Status(Code::kUnsupported, std::move(text));

@@ -1,5 +1,4 @@
-// Private to this folder, and the only header that sees ONNX's protobuf types: the state of one import
-// and what a converter of one operator may do.
+// Private to this folder: the state of one import and what a converter of one operator may do.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -14,60 +13,27 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file.h"
+#include "io/model_file.h"
 #include "io/onnx.h"
 #include "ops/op_def.h"
 #include "ops/static_value.h"
 
 namespace limber::onnx_io {
 
-inline constexpr int64_t kNewestOpset = 23;  // the last one whose changes were read
-inline constexpr int kMaxDepth = 16;         // functions and branches inside each other
+inline constexpr int64_t kNewestOpset = 23;      // the last one whose changes were read
+inline constexpr int kMaxDepth = 16;             // functions and branches inside each other
 inline constexpr int64_t kMaxExpanded = 50'000;  // nodes that come from functions and branches
 inline constexpr int64_t kMaxConstantElements = int64_t{4} << 20;  // of a constant the importer makes up
-inline constexpr size_t kMaxMadeUpBytes = size_t{256} << 20;      // of all of them together
-
-// --- tensors ------------------------------------------------------------------------------------------
-
-std::optional<DType> dtype_from_onnx(int32_t data_type);
-int32_t dtype_to_onnx(DType dtype);
-std::string onnx_type_name(int32_t data_type);
-
-// Reads TensorProtos. Nothing is allocated before the bytes are known to be there.
-class TensorReader {
- public:
-  // `folder` holds the external files; empty: they are refused.
-  TensorReader(std::string folder, size_t max_bytes) : folder_(std::move(folder)), max_bytes_(max_bytes) {}
-  Result<Tensor> read(const onnx::TensorProto& proto);
-
- private:
-  Result<Tensor> read_external(const onnx::TensorProto& proto, TensorType type);
-  Result<std::shared_ptr<const MappedFile>> open(const std::string& location);
-
-  std::string folder_;
-  size_t max_bytes_;
-  std::map<std::string, std::shared_ptr<const MappedFile>> files_;
-};
-
-Result<std::unique_ptr<onnx::ModelProto>> parse_model(std::span<const std::byte> bytes);
-
-// A parsed file; survives the attempts of one import.
-struct ModelFile {
-  std::string label;
-  std::unique_ptr<onnx::ModelProto> proto;
-  std::unique_ptr<TensorReader> reader;
-  std::map<std::string, Tensor> initializers;
-  std::map<std::string, std::string> bad_initializers;  // name -> why it cannot be used
-};
+inline constexpr size_t kMaxMadeUpBytes = size_t{256} << 20;       // of all of them together
 
 // --- the import ---------------------------------------------------------------------------------------
 
 // What an ONNX name stands for.
 struct Binding {
   ValueId id = kNoValue;
-  ValueId rows = kNoValue;   // the number of valid leading rows, where only a run can tell
-  bool row_major = false;    // of NonZero: rows lie along axis 0 here, along axis 1 in ONNX
-  bool failed = false;       // its node could not be lowered, which has been reported
+  ValueId rows = kNoValue;  // the number of valid leading rows, where only a run can tell
+  bool row_major = false;   // of NonZero: rows lie along axis 0 here, along axis 1 in ONNX
+  bool failed = false;      // its node could not be lowered, which has been reported
 };
 
 // Names and versions that nodes of one graph or function body see.
@@ -80,7 +46,9 @@ struct Frame {
   int depth = 0;
 
   // A name from the file as it is seen from outside; short, because bodies may be expanded many times.
-  std::string scoped(const std::string& name) const { return depth == 0 ? name : (prefix + name).substr(0, 200); }
+  std::string scoped(const std::string& name) const {
+    return depth == 0 ? name : (prefix + name).substr(0, 200);
+  }
 };
 
 class NodeContext;
@@ -93,7 +61,8 @@ struct Converter {
 };
 const Converter* find_converter(std::string_view op_type);
 std::string supported_range(const Converter& converter);  // "opset 1 to 23"
-std::string unsupported_reason(const std::string& op_type, const std::string& domain);  // of one without converter
+std::string unsupported_reason(const std::string& op_type,
+                               const std::string& domain);  // of one without converter
 
 // The body of a function operator of ONNX's own list at this version; nullptr when it has none. `types`
 // has one entry per input of the node. `defaults` receives the attributes that the node leaves out.
@@ -187,8 +156,9 @@ class NodeContext {
   bool wants(int i) const { return i < node_.output_size() && !node_.output(i).empty(); }
   ValueId in(int i) const;  // kNoValue when absent
   const Binding* binding(int i) const;
-  const TensorType& type(ValueId v) const { return importer_.graph_.type(v); }
-  const TensorType& type(int i) const { return type(in(i)); }  // REQUIRES: has(i)
+  // By value: adding a node moves the graph's values.
+  TensorType type(ValueId v) const { return importer_.graph_.type(v); }
+  TensorType type(int i) const { return type(in(i)); }  // REQUIRES: has(i)
   int rank(int i) const { return type(i).rank(); }
   void set(int output, ValueId v, ValueId rows = kNoValue, bool row_major = false);
 
@@ -197,8 +167,8 @@ class NodeContext {
   int64_t i(const char* name, int64_t fallback);
   double f(const char* name, double fallback);
   std::string s(const char* name, std::string_view fallback);
-  std::vector<int64_t> ints(const char* name);    // empty when absent
-  std::vector<double> floats(const char* name);   // empty when absent
+  std::vector<int64_t> ints(const char* name);   // empty when absent
+  std::vector<double> floats(const char* name);  // empty when absent
   Result<std::optional<Tensor>> tensor(const char* name);
   const Status& attr_status() const { return attr_status_; }
 
@@ -237,7 +207,7 @@ class NodeContext {
 
 // --- helpers of converters ------------------------------------------------------------------------------
 
-Result<int64_t> normal_axis(int64_t axis, int rank);  // into [0, rank)
+Result<int64_t> normal_axis(int64_t axis, int rank);                                   // into [0, rank)
 Result<std::vector<int64_t>> normal_axes(const std::vector<int64_t>& axes, int rank);  // sorted, unique
 std::optional<Dim> product(const Shape& shape, int first, int last);                   // of [first, last)
 

@@ -102,7 +102,8 @@ Result<const StaticValue*> NodeContext::require(int input, std::string_view what
 
 Result<std::vector<Dim>> NodeContext::dims(int input, std::string_view what) {
   LIMBER_ASSIGN(const StaticValue* value, require(input, what));
-  if (!is_integer(value->dtype)) return corrupt("{} is {}, expected integers", what, dtype_name(value->dtype));
+  if (!is_integer(value->dtype))
+    return corrupt("{} is {}, expected integers", what, dtype_name(value->dtype));
   std::vector<Dim> out;
   for (const StaticElement& e : value->elements) out.push_back(std::get<Dim>(e));
   return out;
@@ -155,7 +156,8 @@ Result<std::optional<std::vector<int64_t>>> NodeContext::ints(const char* attr, 
 
 // --- building -------------------------------------------------------------------------------------------
 
-Result<std::vector<ValueId>> NodeContext::emit_all(OpKind op, std::vector<ValueId> inputs, Attrs attrs, int outputs) {
+Result<std::vector<ValueId>> NodeContext::emit_all(OpKind op, std::vector<ValueId> inputs, Attrs attrs,
+                                                   int outputs) {
   std::string symbol;
   for (ValueId v : inputs) {
     if (v == kNoValue) continue;
@@ -165,8 +167,9 @@ Result<std::vector<ValueId>> NodeContext::emit_all(OpKind op, std::vector<ValueI
   }
   auto results = importer_.emit(op, std::move(inputs), std::move(attrs), outputs, frame_.scoped(name()));
   if (results.ok() || symbol.empty() || results.status().code() == Code::kResourceExhausted) return results;
-  return Status(results.status().code(), fmt::format("{}; if the cause is a symbolic dimension: {}",
-                                                     results.status().message(), importer_.how_to_fix(symbol)));
+  return Status(results.status().code(),
+                fmt::format("{}; if the cause is a symbolic dimension: {}", results.status().message(),
+                            importer_.how_to_fix(symbol)));
 }
 
 Result<ValueId> NodeContext::emit(OpKind op, std::vector<ValueId> inputs, Attrs attrs) {
@@ -190,7 +193,8 @@ ValueId NodeContext::scalar(double value, DType dtype) {
 }
 
 Status NodeContext::lower(OpKind op, std::vector<ValueId> inputs, Attrs attrs) {
-  LIMBER_ASSIGN(const auto results, emit_all(op, std::move(inputs), std::move(attrs), std::max(outputs(), 1)));
+  LIMBER_ASSIGN(const auto results,
+                emit_all(op, std::move(inputs), std::move(attrs), std::max(outputs(), 1)));
   for (int i = 0; i < outputs(); ++i) set(i, results[static_cast<size_t>(i)]);
   return {};
 }

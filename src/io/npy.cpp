@@ -15,9 +15,10 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kMaxHeader = 64 * 1024;
 
 constexpr std::pair<std::string_view, DType> kTypes[] = {
-    {"<f4", DType::kF32}, {"<f8", DType::kF64}, {"<f2", DType::kF16}, {"|i1", DType::kI8},  {"|u1", DType::kU8},
-    {"<i2", DType::kI16}, {"<u2", DType::kU16}, {"<i4", DType::kI32}, {"<u4", DType::kU32}, {"<i8", DType::kI64},
-    {"<u8", DType::kU64}, {"|b1", DType::kBool}, {"<i1", DType::kI8}, {"<u1", DType::kU8},  {"<b1", DType::kBool}};
+    {"<f4", DType::kF32}, {"<f8", DType::kF64}, {"<f2", DType::kF16}, {"|i1", DType::kI8},
+    {"|u1", DType::kU8},  {"<i2", DType::kI16}, {"<u2", DType::kU16}, {"<i4", DType::kI32},
+    {"<u4", DType::kU32}, {"<i8", DType::kI64}, {"<u8", DType::kU64}, {"|b1", DType::kBool},
+    {"<i1", DType::kI8},  {"<u1", DType::kU8},  {"<b1", DType::kBool}};
 
 // The header is a Python dictionary; this reads the few forms that NumPy writes.
 class HeaderParser {
@@ -129,7 +130,8 @@ Result<TensorType> type_of(const HeaderParser::Header& header, size_t bytes_pres
     const auto limit = static_cast<int64_t>(bytes_present / dtype_size(dtype));
     const auto elements = checked_elements(header.shape, limit);
     if (!elements || static_cast<size_t>(*elements) * dtype_size(dtype) != bytes_present) {
-      return corrupt(".npy array of shape ({}) with {} bytes of data", Shape::of(header.shape).to_string(), bytes_present);
+      return corrupt(".npy array of shape ({}) with {} bytes of data", Shape::of(header.shape).to_string(),
+                     bytes_present);
     }
     return TensorType{dtype, Shape::of(header.shape)};
   }
@@ -180,7 +182,8 @@ Result<std::string> format_npy(const Tensor& tensor) {
   for (int64_t d : tensor.shape().dims()) shape += fmt::format("{}, ", d);
   if (tensor.shape().rank() > 1) shape.resize(shape.size() - 2);
   if (tensor.shape().rank() == 1) shape.resize(shape.size() - 1);
-  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);
+  std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);
   // Data starts at a multiple of 64, as NumPy writes it.
   header.resize((10 + header.size() + 1 + 63) / 64 * 64 - 10 - 1, ' ');
   header += '\n';

@@ -20,7 +20,7 @@ struct Model {
   std::shared_ptr<Parameters> params;  // holds exactly the parameters that `graph` names
   int64_t opset = 0;                   // of the default domain
   int64_t ir_version = 0;
-  std::string producer;                // "pytorch 1.13.1"
+  std::string producer;  // "pytorch 1.13.1"
 };
 
 struct ImportOptions {

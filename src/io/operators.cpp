@@ -56,9 +56,10 @@ class Counter {
   OperatorUse describe(const Key& key, int64_t uses) const {
     OperatorUse use{key.op_type, key.domain, key.version, uses};
     const Converter* converter = key.domain.empty() ? onnx_io::find_converter(key.op_type) : nullptr;
-    const bool in_range =
-        converter != nullptr && key.version >= converter->first_version && key.version <= converter->last_version;
-    use.forward = in_range || is_local(key) || onnx_io::has_function_body(key.op_type, key.domain, key.version);
+    const bool in_range = converter != nullptr && key.version >= converter->first_version &&
+                          key.version <= converter->last_version;
+    use.forward =
+        in_range || is_local(key) || onnx_io::has_function_body(key.op_type, key.domain, key.version);
     if (use.forward) return use;
     use.reason = converter == nullptr ? onnx_io::unsupported_reason(key.op_type, key.domain)
                                       : "only supported in " + onnx_io::supported_range(*converter);

@@ -14,9 +14,10 @@ using nlohmann::json;
 
 constexpr size_t kMaxHeader = 100'000'000;  // the limit of the reference implementation
 constexpr std::pair<std::string_view, DType> kTypes[] = {
-    {"F32", DType::kF32}, {"F64", DType::kF64}, {"F16", DType::kF16}, {"BF16", DType::kBF16}, {"I8", DType::kI8},
-    {"U8", DType::kU8},   {"I16", DType::kI16}, {"U16", DType::kU16}, {"I32", DType::kI32},   {"U32", DType::kU32},
-    {"I64", DType::kI64}, {"U64", DType::kU64}, {"BOOL", DType::kBool}};
+    {"F32", DType::kF32},  {"F64", DType::kF64}, {"F16", DType::kF16}, {"BF16", DType::kBF16},
+    {"I8", DType::kI8},    {"U8", DType::kU8},   {"I16", DType::kI16}, {"U16", DType::kU16},
+    {"I32", DType::kI32},  {"U32", DType::kU32}, {"I64", DType::kI64}, {"U64", DType::kU64},
+    {"BOOL", DType::kBool}};
 
 struct Entry {
   std::string name;
@@ -41,23 +42,28 @@ class DepthGuard {
 
 Result<Entry> parse_entry(const std::string& name, const json& value, size_t data_bytes) {
   const auto bad = [&](std::string_view why) { return corrupt("tensor '{}': {}", name, why); };
-  if (!value.is_object() || !value.contains("dtype") || !value.contains("shape") || !value.contains("data_offsets")) {
+  if (!value.is_object() || !value.contains("dtype") || !value.contains("shape") ||
+      !value.contains("data_offsets")) {
     return bad("needs dtype, shape and data_offsets");
   }
   const json &dtype = value["dtype"], &shape = value["shape"], &offsets = value["data_offsets"];
-  if (!dtype.is_string() || !shape.is_array() || !offsets.is_array() || offsets.size() != 2) return bad("malformed");
+  if (!dtype.is_string() || !shape.is_array() || !offsets.is_array() || offsets.size() != 2)
+    return bad("malformed");
   Entry entry{.name = name};
-  const auto known = std::find_if(std::begin(kTypes), std::end(kTypes),
-                                  [&](const auto& t) { return t.first == dtype.get_ref<const std::string&>(); });
+  const auto known = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) {
+    return t.first == dtype.get_ref<const std::string&>();
+  });
   if (known == std::end(kTypes)) return unsupported("tensor '{}': dtype {}", name, dtype.get<std::string>());
   entry.type.dtype = known->second;
   if (shape.size() > kMaxRank) return unsupported("tensor '{}': rank {}", name, shape.size());
   std::vector<int64_t> dims;
   for (const json& d : shape) {
-    if (!d.is_number_unsigned() || d.get<uint64_t>() > INT64_MAX) return bad("a dimension is not a natural number");
+    if (!d.is_number_unsigned() || d.get<uint64_t>() > INT64_MAX)
+      return bad("a dimension is not a natural number");
     dims.push_back(d.get<int64_t>());
   }
-  if (!offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned()) return bad("offsets are no natural numbers");
+  if (!offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned())
+    return bad("offsets are no natural numbers");
   entry.begin = offsets[0].get<uint64_t>();
   entry.end = offsets[1].get<uint64_t>();
   if (entry.begin > entry.end || entry.end > data_bytes) return bad("offsets outside the file");
@@ -84,7 +90,8 @@ Status check_layout(std::vector<Entry>& entries, size_t data_bytes) {
   return {};
 }
 
-Result<Tensor> make_tensor(const Entry& entry, const std::byte* data, const std::shared_ptr<const void>& owner) {
+Result<Tensor> make_tensor(const Entry& entry, const std::byte* data,
+                           const std::shared_ptr<const void>& owner) {
   const std::byte* start = data + entry.begin;
   const bool aligned = reinterpret_cast<uintptr_t>(start) % dtype_size(entry.type.dtype) == 0;
   if (owner != nullptr && aligned && entry.type.dtype != DType::kBool && entry.type.bytes() > 0) {
@@ -114,7 +121,8 @@ Result<TensorFile> parse_safetensors(std::span<const std::byte> bytes, std::shar
   if (bytes.size() < 8) return corrupt("not a safetensors file: {} bytes", bytes.size());
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), sizeof(length));
-  if (length > kMaxHeader || length > bytes.size() - 8) return corrupt("safetensors header of {} bytes", length);
+  if (length > kMaxHeader || length > bytes.size() - 8)
+    return corrupt("safetensors header of {} bytes", length);
   const auto* text = reinterpret_cast<const char*>(bytes.data()) + 8;
   DepthGuard guard;
   const json header = json::parse(text, text + length, std::ref(guard), /*allow_exceptions=*/false);
@@ -161,7 +169,8 @@ Result<std::string> format_safetensors(const TensorFile& file) {
     if (entry->first == "__metadata__") return invalid("a tensor cannot be called '__metadata__'");
     const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes),
                                     [&](const auto& t) { return t.second == tensor.dtype(); });
-    header[entry->first] = {{"dtype", type->first}, {"shape", tensor.shape().dims()},
+    header[entry->first] = {{"dtype", type->first},
+                            {"shape", tensor.shape().dims()},
                             {"data_offsets", {offset, offset + tensor.bytes()}}};
     offset += tensor.bytes();
   }
@@ -172,7 +181,8 @@ Result<std::string> format_safetensors(const TensorFile& file) {
   std::memcpy(out.data(), &length, sizeof(length));
   out += text;
   out.reserve(out.size() + offset);
-  for (const auto* entry : order) out.append(static_cast<const char*>(entry->second.raw()), entry->second.bytes());
+  for (const auto* entry : order)
+    out.append(static_cast<const char*>(entry->second.raw()), entry->second.bytes());
   return out;
 }
 

@@ -13,20 +13,34 @@ using onnx::TensorProto;
 
 std::optional<DType> dtype_from_onnx(int32_t data_type) {
   switch (data_type) {
-    case TensorProto::FLOAT: return DType::kF32;
-    case TensorProto::DOUBLE: return DType::kF64;
-    case TensorProto::FLOAT16: return DType::kF16;
-    case TensorProto::BFLOAT16: return DType::kBF16;
-    case TensorProto::INT8: return DType::kI8;
-    case TensorProto::UINT8: return DType::kU8;
-    case TensorProto::INT16: return DType::kI16;
-    case TensorProto::UINT16: return DType::kU16;
-    case TensorProto::INT32: return DType::kI32;
-    case TensorProto::UINT32: return DType::kU32;
-    case TensorProto::INT64: return DType::kI64;
-    case TensorProto::UINT64: return DType::kU64;
-    case TensorProto::BOOL: return DType::kBool;
-    default: return std::nullopt;
+    case TensorProto::FLOAT:
+      return DType::kF32;
+    case TensorProto::DOUBLE:
+      return DType::kF64;
+    case TensorProto::FLOAT16:
+      return DType::kF16;
+    case TensorProto::BFLOAT16:
+      return DType::kBF16;
+    case TensorProto::INT8:
+      return DType::kI8;
+    case TensorProto::UINT8:
+      return DType::kU8;
+    case TensorProto::INT16:
+      return DType::kI16;
+    case TensorProto::UINT16:
+      return DType::kU16;
+    case TensorProto::INT32:
+      return DType::kI32;
+    case TensorProto::UINT32:
+      return DType::kU32;
+    case TensorProto::INT64:
+      return DType::kI64;
+    case TensorProto::UINT64:
+      return DType::kU64;
+    case TensorProto::BOOL:
+      return DType::kBool;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -50,11 +64,13 @@ Result<TensorType> declared_type(const TensorProto& proto, size_t max_bytes) {
   const auto dtype = dtype_from_onnx(proto.data_type());
   if (!dtype) return unsupported("elements of type {}", onnx_type_name(proto.data_type()));
   if (proto.has_segment()) return unsupported("a tensor in segments");
-  if (proto.dims_size() > kMaxRank) return unsupported("rank {}, at most {} is possible", proto.dims_size(), kMaxRank);
+  if (proto.dims_size() > kMaxRank)
+    return unsupported("rank {}, at most {} is possible", proto.dims_size(), kMaxRank);
   const std::vector<int64_t> dims(proto.dims().begin(), proto.dims().end());
   const auto limit = static_cast<int64_t>(max_bytes / dtype_size(*dtype));
   if (!checked_elements(dims, limit)) {
-    return corrupt("shape [{}] has a negative dimension or more than {} bytes", Shape::of(dims).to_string(), max_bytes);
+    return corrupt("shape [{}] has a negative dimension or more than {} bytes", Shape::of(dims).to_string(),
+                   max_bytes);
   }
   return TensorType{*dtype, Shape::of(dims)};
 }
@@ -68,7 +84,8 @@ int typed_fields(const TensorProto& p) {
 template <typename T, typename Field>
 Result<Tensor> from_field(const Field& field, const TensorType& type) {
   if (field.size() != type.shape.elements()) {
-    return corrupt("{} holds {} elements, the file has {}", type.to_string(), type.shape.elements(), field.size());
+    return corrupt("{} holds {} elements, the file has {}", type.to_string(), type.shape.elements(),
+                   field.size());
   }
   LIMBER_ASSIGN(Tensor tensor, Tensor::allocate(type));
   auto* out = static_cast<std::byte*>(tensor.raw());
@@ -82,19 +99,30 @@ Result<Tensor> from_field(const Field& field, const TensorType& type) {
 
 Result<Tensor> from_typed_field(const TensorProto& p, const TensorType& type) {
   switch (type.dtype) {
-    case DType::kF32: return from_field<float>(p.float_data(), type);
-    case DType::kF64: return from_field<double>(p.double_data(), type);
+    case DType::kF32:
+      return from_field<float>(p.float_data(), type);
+    case DType::kF64:
+      return from_field<double>(p.double_data(), type);
     case DType::kF16:
     case DType::kBF16:
-    case DType::kU16: return from_field<uint16_t>(p.int32_data(), type);
-    case DType::kI8: return from_field<int8_t>(p.int32_data(), type);
-    case DType::kU8: return from_field<uint8_t>(p.int32_data(), type);
-    case DType::kI16: return from_field<int16_t>(p.int32_data(), type);
-    case DType::kI32: return from_field<int32_t>(p.int32_data(), type);
-    case DType::kBool: return from_field<bool>(p.int32_data(), type);
-    case DType::kI64: return from_field<int64_t>(p.int64_data(), type);
-    case DType::kU32: return from_field<uint32_t>(p.uint64_data(), type);
-    case DType::kU64: return from_field<uint64_t>(p.uint64_data(), type);
+    case DType::kU16:
+      return from_field<uint16_t>(p.int32_data(), type);
+    case DType::kI8:
+      return from_field<int8_t>(p.int32_data(), type);
+    case DType::kU8:
+      return from_field<uint8_t>(p.int32_data(), type);
+    case DType::kI16:
+      return from_field<int16_t>(p.int32_data(), type);
+    case DType::kI32:
+      return from_field<int32_t>(p.int32_data(), type);
+    case DType::kBool:
+      return from_field<bool>(p.int32_data(), type);
+    case DType::kI64:
+      return from_field<int64_t>(p.int64_data(), type);
+    case DType::kU32:
+      return from_field<uint32_t>(p.uint64_data(), type);
+    case DType::kU64:
+      return from_field<uint64_t>(p.uint64_data(), type);
   }
   LIMBER_UNREACHABLE();
 }
@@ -148,7 +176,8 @@ Result<std::string> path_inside(const std::string& folder, const std::string& lo
   namespace fs = std::filesystem;
   const fs::path relative(location);
   const auto refused = [&] { return corrupt("external data '{}': not inside the model's folder", location); };
-  if (location.empty() || location.find('\0') != std::string::npos || relative.is_absolute()) return refused();
+  if (location.empty() || location.find('\0') != std::string::npos || relative.is_absolute())
+    return refused();
   for (const fs::path& part : relative) {
     if (part == "..") return refused();
   }
@@ -179,7 +208,8 @@ Result<Tensor> TensorReader::read(const TensorProto& proto) {
 
 Result<std::shared_ptr<const MappedFile>> TensorReader::open(const std::string& location) {
   if (const auto it = files_.find(location); it != files_.end()) return it->second;
-  if (folder_.empty()) return unsupported("external data '{}': only a model read from a file has it", location);
+  if (folder_.empty())
+    return unsupported("external data '{}': only a model read from a file has it", location);
   LIMBER_ASSIGN(const std::string path, path_inside(folder_, location));
   LIMBER_ASSIGN(auto file, os_files().map(path));
   files_.emplace(location, file);
@@ -191,8 +221,8 @@ Result<Tensor> TensorReader::read_external(const TensorProto& proto, TensorType 
   LIMBER_ASSIGN(const auto file, open(span.location));
   const auto bytes = file->bytes();
   if (span.offset > bytes.size() || type.bytes() > bytes.size() - span.offset) {
-    return corrupt("external data '{}': {} bytes at {} are outside the file of {}", span.location, type.bytes(),
-                   span.offset, bytes.size());
+    return corrupt("external data '{}': {} bytes at {} are outside the file of {}", span.location,
+                   type.bytes(), span.offset, bytes.size());
   }
   if (span.length) LIMBER_TRY(check_size(type, *span.length));
   const std::byte* start = bytes.data() + span.offset;

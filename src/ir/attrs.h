@@ -14,7 +14,8 @@
 namespace limber {
 
 // In this order: the index in the variant is the kind.
-using AttrValue = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, Shape>;
+using AttrValue =
+    std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, Shape>;
 enum class AttrKind : uint8_t { kInt, kFloat, kString, kInts, kFloats, kDims };
 const char* attr_kind_name(AttrKind kind);
 

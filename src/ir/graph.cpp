@@ -1,7 +1,8 @@
 #include "ir/graph.h"
 
-#include <algorithm>
 #include <fmt/core.h>
+
+#include <algorithm>
 
 namespace limber {
 
@@ -50,7 +51,8 @@ NodeId Graph::add_node(OpKind op, std::vector<ValueId> inputs, Attrs attrs, std:
   return id;
 }
 
-ValueId Graph::add(OpKind op, std::vector<ValueId> inputs, Attrs attrs, TensorType type, std::string_view name) {
+ValueId Graph::add(OpKind op, std::vector<ValueId> inputs, Attrs attrs, TensorType type,
+                   std::string_view name) {
   return node(add_node(op, std::move(inputs), std::move(attrs), {std::move(type)}, name)).outputs[0];
 }
 
@@ -132,7 +134,8 @@ std::vector<uint32_t> live_order(const std::vector<Node>& nodes, const std::vect
   return order;
 }
 
-bool in_order(const std::vector<uint32_t>& sorted, const std::vector<Node>& nodes, const std::vector<Value>& values) {
+bool in_order(const std::vector<uint32_t>& sorted, const std::vector<Node>& nodes,
+              const std::vector<Value>& values) {
   for (uint32_t n : sorted) {
     for (ValueId v : nodes[n].inputs) {
       if (v == kNoValue) continue;

@@ -54,8 +54,8 @@ struct Node {
 
 struct Output {
   ValueId value;
-  std::string name;          // what the outside calls it; unique among outputs
-  ValueId rows = kNoValue;   // i64[]: how many leading rows of `value` are valid (detection outputs)
+  std::string name;         // what the outside calls it; unique among outputs
+  ValueId rows = kNoValue;  // i64[]: how many leading rows of `value` are valid (detection outputs)
 };
 
 class Graph {
@@ -70,7 +70,8 @@ class Graph {
   NodeId add_node(OpKind op, std::vector<ValueId> inputs, Attrs attrs, std::vector<TensorType> types,
                   std::string_view name = {});
   // The same for the usual case of one output.
-  ValueId add(OpKind op, std::vector<ValueId> inputs, Attrs attrs, TensorType type, std::string_view name = {});
+  ValueId add(OpKind op, std::vector<ValueId> inputs, Attrs attrs, TensorType type,
+              std::string_view name = {});
   void add_output(ValueId value, std::string_view name, ValueId rows = kNoValue);
 
   // --- reading ------------------------------------------------------------------------------------------

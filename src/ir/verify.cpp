@@ -23,7 +23,8 @@ Status check_value(const Graph& g, ValueId v) {
     return invalid("value '{}': only activations have a producer", value.name);
   }
   if (produced) {
-    if (value.producer.index >= g.num_nodes()) return invalid("value '{}': its producer does not exist", value.name);
+    if (value.producer.index >= g.num_nodes())
+      return invalid("value '{}': its producer does not exist", value.name);
     const auto& outputs = g.node(value.producer).outputs;
     if (std::find(outputs.begin(), outputs.end(), v) == outputs.end()) {
       return invalid("value '{}': its producer does not list it", value.name);
@@ -62,12 +63,14 @@ Status verify_structure(const Graph& g) {
   for (uint32_t n = 0; n < g.num_nodes(); ++n) LIMBER_TRY(check_node(g, n));
   for (uint32_t v = 0; v < g.num_values(); ++v) LIMBER_TRY(check_value(g, ValueId{v}));
   for (ValueId v : g.inputs()) {
-    if (v.index >= g.num_values() || g.value(v).role != Role::kInput) return invalid("graph input {} is not an input", v.index);
+    if (v.index >= g.num_values() || g.value(v).role != Role::kInput)
+      return invalid("graph input {} is not an input", v.index);
   }
   std::set<std::string_view> names;
   for (const Output& o : g.outputs()) {
     if (o.value.index >= g.num_values()) return invalid("output '{}': its value does not exist", o.name);
-    if (o.rows != kNoValue && o.rows.index >= g.num_values()) return invalid("output '{}': its row count does not exist", o.name);
+    if (o.rows != kNoValue && o.rows.index >= g.num_values())
+      return invalid("output '{}': its row count does not exist", o.name);
     if (!names.insert(o.name).second) return invalid("output '{}' is listed twice", o.name);
   }
   return {};

@@ -31,24 +31,37 @@ std::optional<Dim> as_dim(const StaticElement& e) {
 
 double rounded_to(DType dtype, double x) {
   switch (dtype) {
-    case DType::kF32: return static_cast<double>(static_cast<float>(x));
-    case DType::kF16: return static_cast<double>(half_to_float(float_to_half(static_cast<float>(x))));
-    case DType::kBF16: return static_cast<double>(bfloat16_to_float(float_to_bfloat16(static_cast<float>(x))));
-    default: return x;
+    case DType::kF32:
+      return static_cast<double>(static_cast<float>(x));
+    case DType::kF16:
+      return static_cast<double>(half_to_float(float_to_half(static_cast<float>(x))));
+    case DType::kBF16:
+      return static_cast<double>(bfloat16_to_float(float_to_bfloat16(static_cast<float>(x))));
+    default:
+      return x;
   }
 }
 
 bool fits(DType dtype, int64_t x) {
   switch (dtype) {
-    case DType::kI8: return x >= INT8_MIN && x <= INT8_MAX;
-    case DType::kU8: return x >= 0 && x <= UINT8_MAX;
-    case DType::kI16: return x >= INT16_MIN && x <= INT16_MAX;
-    case DType::kU16: return x >= 0 && x <= UINT16_MAX;
-    case DType::kI32: return x >= INT32_MIN && x <= INT32_MAX;
-    case DType::kU32: return x >= 0 && x <= UINT32_MAX;
-    case DType::kU64: return x >= 0;
-    case DType::kBool: return x == 0 || x == 1;
-    default: return true;
+    case DType::kI8:
+      return x >= INT8_MIN && x <= INT8_MAX;
+    case DType::kU8:
+      return x >= 0 && x <= UINT8_MAX;
+    case DType::kI16:
+      return x >= INT16_MIN && x <= INT16_MAX;
+    case DType::kU16:
+      return x >= 0 && x <= UINT16_MAX;
+    case DType::kI32:
+      return x >= INT32_MIN && x <= INT32_MAX;
+    case DType::kU32:
+      return x >= 0 && x <= UINT32_MAX;
+    case DType::kU64:
+      return x >= 0;
+    case DType::kBool:
+      return x == 0 || x == 1;
+    default:
+      return true;
   }
 }
 
@@ -86,12 +99,18 @@ std::optional<bool> compare(OpKind op, const StaticElement& a, const StaticEleme
   if (!d) return std::nullopt;
   const auto decide = [](bool yes, bool no) { return yes || no ? std::optional<bool>(yes) : std::nullopt; };
   switch (op) {
-    case OpKind::kEqual: return decide(d->low == 0 && d->high == 0, d->low > 0 || d->high < 0);
-    case OpKind::kLess: return decide(d->high < 0, d->low >= 0);
-    case OpKind::kLessOrEqual: return decide(d->high <= 0, d->low > 0);
-    case OpKind::kGreater: return decide(d->low > 0, d->high <= 0);
-    case OpKind::kGreaterOrEqual: return decide(d->low >= 0, d->high < 0);
-    default: return std::nullopt;
+    case OpKind::kEqual:
+      return decide(d->low == 0 && d->high == 0, d->low > 0 || d->high < 0);
+    case OpKind::kLess:
+      return decide(d->high < 0, d->low >= 0);
+    case OpKind::kLessOrEqual:
+      return decide(d->high <= 0, d->low > 0);
+    case OpKind::kGreater:
+      return decide(d->low > 0, d->high <= 0);
+    case OpKind::kGreaterOrEqual:
+      return decide(d->low >= 0, d->high < 0);
+    default:
+      return std::nullopt;
   }
 }
 
@@ -114,24 +133,37 @@ std::optional<Dim> modulo(const Dim& a, const Dim& b, bool fmod) {
 
 MaybeElement binary_numbers(OpKind op, const Attrs& attrs, double a, double b) {
   switch (op) {
-    case OpKind::kAdd: return a + b;
-    case OpKind::kSub: return a - b;
-    case OpKind::kMul: return a * b;
-    case OpKind::kDiv: return a / b;
-    case OpKind::kPow: return std::pow(a, b);
-    case OpKind::kMod: return attrs.i("fmod", 0) != 0 ? MaybeElement(std::fmod(a, b)) : std::nullopt;
-    default: return std::nullopt;
+    case OpKind::kAdd:
+      return a + b;
+    case OpKind::kSub:
+      return a - b;
+    case OpKind::kMul:
+      return a * b;
+    case OpKind::kDiv:
+      return a / b;
+    case OpKind::kPow:
+      return std::pow(a, b);
+    case OpKind::kMod:
+      return attrs.i("fmod", 0) != 0 ? MaybeElement(std::fmod(a, b)) : std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
 MaybeElement binary_dims(OpKind op, const Attrs& attrs, const Dim& a, const Dim& b) {
   switch (op) {
-    case OpKind::kAdd: return element(add(a, b));
-    case OpKind::kSub: return element(sub(a, b));
-    case OpKind::kMul: return element(mul(a, b));
-    case OpKind::kDiv: return element(divided(a, b));
-    case OpKind::kMod: return element(modulo(a, b, attrs.i("fmod", 0) != 0));
-    default: return std::nullopt;
+    case OpKind::kAdd:
+      return element(add(a, b));
+    case OpKind::kSub:
+      return element(sub(a, b));
+    case OpKind::kMul:
+      return element(mul(a, b));
+    case OpKind::kDiv:
+      return element(divided(a, b));
+    case OpKind::kMod:
+      return element(modulo(a, b, attrs.i("fmod", 0) != 0));
+    default:
+      return std::nullopt;
   }
 }
 
@@ -146,16 +178,26 @@ MaybeElement cast(DType to, const StaticElement& e) {
 
 MaybeElement unary_number(OpKind op, double x) {
   switch (op) {
-    case OpKind::kNeg: return -x;
-    case OpKind::kAbs: return std::abs(x);
-    case OpKind::kFloor: return std::floor(x);
-    case OpKind::kCeil: return std::ceil(x);
-    case OpKind::kRound: return std::nearbyint(x);
-    case OpKind::kSqrt: return std::sqrt(x);
-    case OpKind::kExp: return std::exp(x);
-    case OpKind::kLog: return std::log(x);
-    case OpKind::kReciprocal: return 1 / x;
-    default: return std::nullopt;
+    case OpKind::kNeg:
+      return -x;
+    case OpKind::kAbs:
+      return std::abs(x);
+    case OpKind::kFloor:
+      return std::floor(x);
+    case OpKind::kCeil:
+      return std::ceil(x);
+    case OpKind::kRound:
+      return std::nearbyint(x);
+    case OpKind::kSqrt:
+      return std::sqrt(x);
+    case OpKind::kExp:
+      return std::exp(x);
+    case OpKind::kLog:
+      return std::log(x);
+    case OpKind::kReciprocal:
+      return 1 / x;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -163,15 +205,19 @@ MaybeElement unary_dim(OpKind op, const Dim& x) {
   switch (op) {
     case OpKind::kFloor:
     case OpKind::kCeil:
-    case OpKind::kRound: return StaticElement(x);
-    case OpKind::kNeg: return element(mul(x, Dim(-1)));
-    case OpKind::kNot: return x.is_constant() ? MaybeElement(StaticElement(Dim(1 - x.value()))) : std::nullopt;
+    case OpKind::kRound:
+      return StaticElement(x);
+    case OpKind::kNeg:
+      return element(mul(x, Dim(-1)));
+    case OpKind::kNot:
+      return x.is_constant() ? MaybeElement(StaticElement(Dim(1 - x.value()))) : std::nullopt;
     case OpKind::kAbs: {
       const auto negative = compare(OpKind::kLess, StaticElement(x), StaticElement(Dim(0)));
       if (!negative) return std::nullopt;
       return *negative ? element(mul(x, Dim(-1))) : MaybeElement(StaticElement(x));
     }
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -193,7 +239,8 @@ MaybeElement static_binary(OpKind op, const Attrs& attrs, const StaticElement& a
     case OpKind::kLess:
     case OpKind::kLessOrEqual:
     case OpKind::kGreater:
-    case OpKind::kGreaterOrEqual: return element(compare(op, a, b));
+    case OpKind::kGreaterOrEqual:
+      return element(compare(op, a, b));
     case OpKind::kMin:
     case OpKind::kMax: {
       const auto less = compare(OpKind::kLess, a, b);
@@ -207,7 +254,8 @@ MaybeElement static_binary(OpKind op, const Attrs& attrs, const StaticElement& a
       if (!x || !y) return std::nullopt;
       return StaticElement(Dim(op == OpKind::kAnd ? (*x & *y) : op == OpKind::kOr ? (*x | *y) : (*x ^ *y)));
     }
-    default: break;
+    default:
+      break;
   }
   const bool numbers = std::holds_alternative<double>(a) && std::holds_alternative<double>(b);
   if (numbers) return binary_numbers(op, attrs, std::get<double>(a), std::get<double>(b));

@@ -93,7 +93,8 @@ MaybeElements eval_unary(const Context& c) {
 MaybeElements eval_where(const Context& c, const std::vector<int64_t>& dims) {
   Elements out;
   const bool ok = for_each_index(dims, [&](const std::vector<int64_t>& index) {
-    const auto flag = element_int(c.in(0).elements[static_cast<size_t>(broadcast_index(c.in(0).dims, index))]);
+    const auto flag =
+        element_int(c.in(0).elements[static_cast<size_t>(broadcast_index(c.in(0).dims, index))]);
     if (!flag) return false;
     const StaticValue& from = c.in(*flag != 0 ? 1 : 2);
     out.push_back(from.elements[static_cast<size_t>(broadcast_index(from.dims, index))]);
@@ -180,7 +181,8 @@ MaybeElements eval_tile(const Context& c, const std::vector<int64_t>& dims) {
 MaybeElements eval_split(const Context& c, size_t part, const std::vector<int64_t>& dims) {
   const auto by = strides(c.in(0).dims);
   const auto& sizes = c.attrs.ints("sizes");
-  const int64_t start = std::accumulate(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(part), int64_t{0});
+  const int64_t start =
+      std::accumulate(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(part), int64_t{0});
   return strided(c.in(0), dims, start * by[static_cast<size_t>(c.attrs.i("axis"))], by);
 }
 
@@ -216,23 +218,34 @@ MaybeElements eval_shape_of(const Context& c) {
 
 MaybeElements evaluate_output(const Context& c, size_t output, const std::vector<int64_t>& dims) {
   switch (c.op) {
-    case OpKind::kShapeOf: return eval_shape_of(c);
-    case OpKind::kReshape: return c.in(0).elements;
+    case OpKind::kShapeOf:
+      return eval_shape_of(c);
+    case OpKind::kReshape:
+      return c.in(0).elements;
     case OpKind::kExpand:
       return moved(c.in(0), dims,
                    [&](const std::vector<int64_t>& index) { return broadcast_index(c.in(0).dims, index); });
-    case OpKind::kWhere: return eval_where(c, dims);
-    case OpKind::kGather: return eval_gather(c, dims);
-    case OpKind::kConcat: return eval_concat(c, dims);
-    case OpKind::kSlice: return eval_slice(c, dims);
-    case OpKind::kTranspose: return eval_transpose(c, dims);
-    case OpKind::kTile: return eval_tile(c, dims);
-    case OpKind::kSplit: return eval_split(c, output, dims);
+    case OpKind::kWhere:
+      return eval_where(c, dims);
+    case OpKind::kGather:
+      return eval_gather(c, dims);
+    case OpKind::kConcat:
+      return eval_concat(c, dims);
+    case OpKind::kSlice:
+      return eval_slice(c, dims);
+    case OpKind::kTranspose:
+      return eval_transpose(c, dims);
+    case OpKind::kTile:
+      return eval_tile(c, dims);
+    case OpKind::kSplit:
+      return eval_split(c, output, dims);
     case OpKind::kReduceSum:
     case OpKind::kReduceProd:
     case OpKind::kReduceMin:
-    case OpKind::kReduceMax: return eval_reduce(c, dims);
-    default: break;
+    case OpKind::kReduceMax:
+      return eval_reduce(c, dims);
+    default:
+      break;
   }
   if (is_binary(c.op)) return eval_binary(c, dims);
   if (is_unary(c.op)) return eval_unary(c);
@@ -241,7 +254,8 @@ MaybeElements evaluate_output(const Context& c, size_t output, const std::vector
 
 bool operands_known(const Context& c) {
   if (c.op == OpKind::kShapeOf) return true;
-  return !c.values.empty() && std::all_of(c.values.begin(), c.values.end(), [](const auto* v) { return v != nullptr; });
+  return !c.values.empty() &&
+         std::all_of(c.values.begin(), c.values.end(), [](const auto* v) { return v != nullptr; });
 }
 
 }  // namespace
@@ -277,10 +291,14 @@ namespace {
 void store_float(DType dtype, double x, std::byte* at) {
   const auto put = [at](auto v) { std::memcpy(at, &v, sizeof(v)); };
   switch (dtype) {
-    case DType::kF64: return put(x);
-    case DType::kF16: return put(float_to_half(static_cast<float>(x)));
-    case DType::kBF16: return put(float_to_bfloat16(static_cast<float>(x)));
-    default: return put(static_cast<float>(x));
+    case DType::kF64:
+      return put(x);
+    case DType::kF16:
+      return put(float_to_half(static_cast<float>(x)));
+    case DType::kBF16:
+      return put(float_to_bfloat16(static_cast<float>(x)));
+    default:
+      return put(static_cast<float>(x));
   }
 }
 

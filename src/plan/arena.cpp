@@ -107,9 +107,8 @@ ArenaPlan plan_arena(std::span<const Lifetime> lifetimes) {
     return top;
   };
   attempt(ordered(lifetimes, [](const Lifetime& a, const Lifetime& b) { return a.bytes > b.bytes; }));
-  attempt(ordered(lifetimes, [](const Lifetime& a, const Lifetime& b) {
-    return a.last - a.first > b.last - b.first;
-  }));
+  attempt(ordered(lifetimes,
+                  [](const Lifetime& a, const Lifetime& b) { return a.last - a.first > b.last - b.first; }));
   attempt(ordered(lifetimes, [](const Lifetime& a, const Lifetime& b) { return a.first < b.first; }));
 
   // A buffer that sticks out at the top is tried earlier in the order, where more gaps are open; equal

@@ -31,9 +31,9 @@ struct Candidate {
   bool view = false;            // output 0 is input 0 under another type: no kernel, no memory
   int may_alias = -1;           // output 0 may be written over this input when nobody reads it later
   int must_alias = -1;          // output 0 is this input, changed in place (copied first when needed)
-  int tier = 0;                 // 0: the usual choice; above: faster alone, but the more it leans on caches the
-                                // less this says about a whole network, so the compiler tries without, too
-  uint64_t token = 0;           // the backend's own
+  int tier = 0;        // 0: the usual choice; above: faster alone, but the more it leans on caches the
+                       // less this says about a whole network, so the compiler tries without, too
+  uint64_t token = 0;  // the backend's own
 };
 
 class Backend {
@@ -49,7 +49,8 @@ class Backend {
   // Completes the candidate that was chosen (layouts of packed weights, which are only known once code
   // is generated). Called once before compile().
   virtual Status prepare(const Graph& graph, NodeId node, Candidate& candidate);
-  virtual Result<std::unique_ptr<Kernel>> compile(const Graph& graph, NodeId node, const Candidate& candidate) = 0;
+  virtual Result<std::unique_ptr<Kernel>> compile(const Graph& graph, NodeId node,
+                                                  const Candidate& candidate) = 0;
 
   // Does this backend want times to be measured? Then compile() also compares whole plans, and keeps
   // which one won under a key of its own.

@@ -65,7 +65,8 @@ class Chooser {
         LIMBER_TRY(descend());
         add(tier, max_tier_ * 64 + 1 + static_cast<int>(preferred.id));
       }
-      std::stable_sort(tier.begin(), tier.end(), [](const Assignment& a, const Assignment& b) { return a.seconds < b.seconds; });
+      std::stable_sort(tier.begin(), tier.end(),
+                       [](const Assignment& a, const Assignment& b) { return a.seconds < b.seconds; });
       for (Assignment& a : tier) {
         if (a.seconds > 1.3 * tier.front().seconds) break;  // not worth a trial
         if (!contains(found, a)) found.push_back(std::move(a));
@@ -112,10 +113,11 @@ class Chooser {
 
   static bool contains(const std::vector<Assignment>& list, const Assignment& other) {
     return std::any_of(list.begin(), list.end(), [&](const Assignment& a) {
-      return std::equal(a.nodes.begin(), a.nodes.end(), other.nodes.begin(), [](const NodeChoice& x, const NodeChoice& y) {
-        return x.candidate.token == y.candidate.token && x.candidate.inputs == y.candidate.inputs &&
-               x.candidate.outputs == y.candidate.outputs;
-      });
+      return std::equal(
+          a.nodes.begin(), a.nodes.end(), other.nodes.begin(), [](const NodeChoice& x, const NodeChoice& y) {
+            return x.candidate.token == y.candidate.token && x.candidate.inputs == y.candidate.inputs &&
+                   x.candidate.outputs == y.candidate.outputs;
+          });
     });
   }
 
@@ -135,7 +137,8 @@ class Chooser {
       for (const Candidate& c : *list) {
         if (c.tier > max_tier_ || (skipped(n) && !all_plain(c))) continue;
         double cost = c.seconds + input_cost(n, c);
-        const bool favoured = preferred && std::find(c.outputs.begin(), c.outputs.end(), *preferred) != c.outputs.end();
+        const bool favoured =
+            preferred && std::find(c.outputs.begin(), c.outputs.end(), *preferred) != c.outputs.end();
         if (favoured) cost *= 1e-3;
         if (cost < best_cost) best = &c, best_cost = cost;
       }
@@ -193,7 +196,8 @@ class Chooser {
     const NodeId producer = graph_.value(v).producer;
     if (producer == kNoNode) return kPlain;
     const Node& node = graph_.node(producer);
-    const size_t k = static_cast<size_t>(std::find(node.outputs.begin(), node.outputs.end(), v) - node.outputs.begin());
+    const size_t k =
+        static_cast<size_t>(std::find(node.outputs.begin(), node.outputs.end(), v) - node.outputs.begin());
     return choices_[producer.index].candidate.outputs[k];
   }
 
@@ -210,7 +214,8 @@ class Chooser {
       const ValueId v = node.inputs[i];
       if (v == kNoValue || statics_[v.index]) continue;
       const Layout from = produced(v);
-      if (c.inputs[i] != from && !shared_with_other(n, v, c.inputs[i])) cost += reorder_cost(v, from, c.inputs[i]);
+      if (c.inputs[i] != from && !shared_with_other(n, v, c.inputs[i]))
+        cost += reorder_cost(v, from, c.inputs[i]);
     }
     return cost;
   }
@@ -245,7 +250,8 @@ class Chooser {
     double cost = 0;
     const Node& node = graph_.nodes()[n];
     for (size_t k = 0; k < node.outputs.size(); ++k) {
-      for (Layout wanted : wanted_layouts(node.outputs[k])) cost += reorder_cost(node.outputs[k], c.outputs[k], wanted);
+      for (Layout wanted : wanted_layouts(node.outputs[k]))
+        cost += reorder_cost(node.outputs[k], c.outputs[k], wanted);
     }
     return cost;
   }

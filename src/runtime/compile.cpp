@@ -14,7 +14,8 @@ namespace {
 
 Status check_sizes(const Graph& graph, size_t max_bytes) {
   for (const Value& value : graph.values()) {
-    const auto elements = checked_elements(value.type.shape.dims(), static_cast<int64_t>(max_bytes / dtype_size(value.type.dtype)));
+    const auto elements = checked_elements(value.type.shape.dims(),
+                                           static_cast<int64_t>(max_bytes / dtype_size(value.type.dtype)));
     if (!elements) {
       return error(Code::kResourceExhausted, "'{}' has type {}, larger than the allowed {} bytes", value.name,
                    value.type.to_string(), max_bytes);
@@ -85,7 +86,8 @@ bool is_faster(Session& challenger, Session& champion) {
 }
 
 // Times of single layers say little about caches shared by all of them: the candidates run as a whole.
-Result<std::shared_ptr<const Plan>> fastest_plan(const Job& job, std::vector<Assignment> assignments, int& winner) {
+Result<std::shared_ptr<const Plan>> fastest_plan(const Job& job, std::vector<Assignment> assignments,
+                                                 int& winner) {
   std::unique_ptr<Session> champion;
   for (Assignment& assignment : assignments) {
     const int id = assignment.id;

@@ -20,9 +20,13 @@ struct KernelIo {
   void* scratch = nullptr;  // scratch_bytes() bytes, contents undefined before and after a run
 
   template <typename T>
-  const T* in(int i) const { return static_cast<const T*>(inputs[static_cast<size_t>(i)]); }
+  const T* in(int i) const {
+    return static_cast<const T*>(inputs[static_cast<size_t>(i)]);
+  }
   template <typename T>
-  T* out(int i) const { return static_cast<T*>(outputs[static_cast<size_t>(i)]); }
+  T* out(int i) const {
+    return static_cast<T*>(outputs[static_cast<size_t>(i)]);
+  }
 };
 
 class BoundKernel {

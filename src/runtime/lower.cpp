@@ -44,7 +44,8 @@ class Lowering {
   void add_leaf(ValueId v) {
     const Value& value = graph_.value(v);
     if (value.role == Role::kConstant) {
-      const auto bytes = std::string_view(static_cast<const char*>(value.constant.raw()), value.constant.bytes());
+      const auto bytes =
+          std::string_view(static_cast<const char*>(value.constant.raw()), value.constant.bytes());
       keys_[v.index] = fmt::format("c{:016x}{}", Hasher().add(bytes).digest(), value.type.to_string());
     } else {
       keys_[v.index] = "p" + value.name;
@@ -147,7 +148,8 @@ class Lowering {
     const Layout from = plan_.slots[static_cast<size_t>(source)].layout;
     const int target = new_slot(v, layout, fixed ? Storage::kStatic : Storage::kArena);
     LIMBER_ASSIGN(Step step, reorder_step(source, target));
-    step.reason = fmt::format("'{}' wants {}, it is {}", reader, layouts().layout_name(layout), layouts().layout_name(from));
+    step.reason = fmt::format("'{}' wants {}, it is {}", reader, layouts().layout_name(layout),
+                              layouts().layout_name(from));
     if (fixed) {
       plan_.statics.push_back({std::move(step), keys_[v.index] + "@" + layouts().layout_name(layout)});
     } else {

@@ -84,7 +84,8 @@ Status lay_out_memory(Plan& plan, const Assignment& assignment, size_t max_bytes
   plan.arena_bytes = arena.bytes;
   plan.live_bytes = arena.live_bytes;
   if (arena.bytes > max_bytes) {
-    return error(Code::kResourceExhausted, "activations need {} bytes, at most {} are allowed", arena.bytes, max_bytes);
+    return error(Code::kResourceExhausted, "activations need {} bytes, at most {} are allowed", arena.bytes,
+                 max_bytes);
   }
   return {};
 }

@@ -5,12 +5,13 @@
 namespace limber {
 
 size_t Plan::num_reorders() const {
-  return static_cast<size_t>(std::count_if(steps.begin(), steps.end(), [](const Step& s) { return s.node == kNoNode; }));
+  return static_cast<size_t>(
+      std::count_if(steps.begin(), steps.end(), [](const Step& s) { return s.node == kNoNode; }));
 }
 
 std::string Plan::text() const {
-  std::string out = fmt::format("plan {} threads={} steps={} reorders={} arena={} live={}\n", graph.name, threads,
-                                steps.size(), num_reorders(), arena_bytes, live_bytes);
+  std::string out = fmt::format("plan {} threads={} steps={} reorders={} arena={} live={}\n", graph.name,
+                                threads, steps.size(), num_reorders(), arena_bytes, live_bytes);
   const auto slot_text = [&](int index) {
     if (index < 0) return std::string("_");
     const Slot& slot = slots[static_cast<size_t>(index)];
@@ -20,7 +21,8 @@ std::string Plan::text() const {
     const Step& step = steps[s];
     out += fmt::format("{:4} {:<14} {:<28} ", s, step.op, step.impl);
     for (int slot : step.inputs) {
-      if (slot >= 0 && slots[static_cast<size_t>(slot)].storage != Storage::kStatic) out += slot_text(slot) + " ";
+      if (slot >= 0 && slots[static_cast<size_t>(slot)].storage != Storage::kStatic)
+        out += slot_text(slot) + " ";
     }
     out += "->";
     for (int slot : step.outputs) out += " " + slot_text(slot);

@@ -107,7 +107,8 @@ Status Session::make_static(const StaticStep& fixed) {
   for (int slot : step.inputs) io.inputs.push_back(address(slot));
   for (int slot : step.outputs) {
     if (slot >= 0) {
-      LIMBER_ASSIGN(owned_[static_cast<size_t>(slot)], Buffer::allocate(plan_->slots[static_cast<size_t>(slot)].bytes));
+      LIMBER_ASSIGN(owned_[static_cast<size_t>(slot)],
+                    Buffer::allocate(plan_->slots[static_cast<size_t>(slot)].bytes));
     }
     io.outputs.push_back(address(slot));
   }
@@ -170,7 +171,8 @@ Result<Profile> Session::profile(int runs) {
     }
   }
   for (size_t k = 0; k < kernels_.size(); ++k) {
-    profile.steps.push_back({&plan_->steps[k], median(times[k]), *std::min_element(times[k].begin(), times[k].end())});
+    profile.steps.push_back(
+        {&plan_->steps[k], median(times[k]), *std::min_element(times[k].begin(), times[k].end())});
   }
   return profile;
 }

@@ -11,9 +11,9 @@ struct Row {
   std::string_view name;
 };
 constexpr Row kRows[kDTypeCount] = {
-    {DType::kF32, 4, "f32"}, {DType::kF64, 8, "f64"}, {DType::kF16, 2, "f16"}, {DType::kBF16, 2, "bf16"},
-    {DType::kI8, 1, "i8"},   {DType::kU8, 1, "u8"},   {DType::kI16, 2, "i16"}, {DType::kU16, 2, "u16"},
-    {DType::kI32, 4, "i32"}, {DType::kU32, 4, "u32"}, {DType::kI64, 8, "i64"}, {DType::kU64, 8, "u64"},
+    {DType::kF32, 4, "f32"},   {DType::kF64, 8, "f64"}, {DType::kF16, 2, "f16"}, {DType::kBF16, 2, "bf16"},
+    {DType::kI8, 1, "i8"},     {DType::kU8, 1, "u8"},   {DType::kI16, 2, "i16"}, {DType::kU16, 2, "u16"},
+    {DType::kI32, 4, "i32"},   {DType::kU32, 4, "u32"}, {DType::kI64, 8, "i64"}, {DType::kU64, 8, "u64"},
     {DType::kBool, 1, "bool"},
 };
 

@@ -7,7 +7,9 @@ namespace limber {
 
 size_t TensorType::bytes() const { return static_cast<size_t>(shape.elements()) * dtype_size(dtype); }
 
-std::string TensorType::to_string() const { return fmt::format("{}[{}]", dtype_name(dtype), shape.to_string()); }
+std::string TensorType::to_string() const {
+  return fmt::format("{}[{}]", dtype_name(dtype), shape.to_string());
+}
 
 Result<std::shared_ptr<Buffer>> Buffer::allocate(size_t bytes) {
   const size_t rounded = (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
@@ -59,19 +61,32 @@ Out element_as(const Tensor& t, int64_t i) {
     return zero;
   };
   switch (t.dtype()) {
-    case DType::kF32: return static_cast<Out>(load(float{}));
-    case DType::kF64: return static_cast<Out>(load(double{}));
-    case DType::kF16: return static_cast<Out>(half_to_float(load(uint16_t{})));
-    case DType::kBF16: return static_cast<Out>(bfloat16_to_float(load(uint16_t{})));
-    case DType::kI8: return static_cast<Out>(load(int8_t{}));
-    case DType::kU8: return static_cast<Out>(load(uint8_t{}));
-    case DType::kI16: return static_cast<Out>(load(int16_t{}));
-    case DType::kU16: return static_cast<Out>(load(uint16_t{}));
-    case DType::kI32: return static_cast<Out>(load(int32_t{}));
-    case DType::kU32: return static_cast<Out>(load(uint32_t{}));
-    case DType::kI64: return static_cast<Out>(load(int64_t{}));
-    case DType::kU64: return static_cast<Out>(load(uint64_t{}));
-    case DType::kBool: return static_cast<Out>(load(uint8_t{}) != 0);
+    case DType::kF32:
+      return static_cast<Out>(load(float{}));
+    case DType::kF64:
+      return static_cast<Out>(load(double{}));
+    case DType::kF16:
+      return static_cast<Out>(half_to_float(load(uint16_t{})));
+    case DType::kBF16:
+      return static_cast<Out>(bfloat16_to_float(load(uint16_t{})));
+    case DType::kI8:
+      return static_cast<Out>(load(int8_t{}));
+    case DType::kU8:
+      return static_cast<Out>(load(uint8_t{}));
+    case DType::kI16:
+      return static_cast<Out>(load(int16_t{}));
+    case DType::kU16:
+      return static_cast<Out>(load(uint16_t{}));
+    case DType::kI32:
+      return static_cast<Out>(load(int32_t{}));
+    case DType::kU32:
+      return static_cast<Out>(load(uint32_t{}));
+    case DType::kI64:
+      return static_cast<Out>(load(int64_t{}));
+    case DType::kU64:
+      return static_cast<Out>(load(uint64_t{}));
+    case DType::kBool:
+      return static_cast<Out>(load(uint8_t{}) != 0);
   }
   LIMBER_UNREACHABLE();
 }
@@ -94,7 +109,7 @@ uint16_t float_to_half(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000);
   const uint32_t magnitude = bits & 0x7fffffff;
-  if (magnitude > 0x7f800000) return static_cast<uint16_t>(sign | 0x7e00);  // NaN
+  if (magnitude > 0x7f800000) return static_cast<uint16_t>(sign | 0x7e00);   // NaN
   if (magnitude >= 0x477ff000) return static_cast<uint16_t>(sign | 0x7c00);  // overflows to infinity
   if (magnitude < 0x38800000) {  // subnormal half: adding 0.5 lets the FPU do the rounding
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;

@@ -38,7 +38,8 @@ Result<Tensors> run_compiled(const Model& model, const Tensors& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     Tensor slot = session->input(i);
     if (slot.type() != inputs[i].type()) {
-      return invalid("input {} is {}, the plan has {}", i, inputs[i].type().to_string(), slot.type().to_string());
+      return invalid("input {} is {}, the plan has {}", i, inputs[i].type().to_string(),
+                     slot.type().to_string());
     }
     if (slot.bytes() > 0) std::memcpy(slot.raw(), inputs[i].raw(), slot.bytes());
   }
@@ -57,7 +58,8 @@ Tensor as_declared(const Tensor& tensor, const TensorType& type) {
 Status compare(const Tensor& got, const Tensor& written, size_t index) {
   const Tensor expected = as_declared(written, got.type());
   if (got.type() != expected.type()) {
-    return invalid("output {} is {}, expected {}", index, got.type().to_string(), expected.type().to_string());
+    return invalid("output {} is {}, expected {}", index, got.type().to_string(),
+                   expected.type().to_string());
   }
   // The data of bfloat16 was cut off rather than rounded: one bit of difference is right.
   const double relative = expected.dtype() == DType::kBF16 ? 0x1p-7 : 1e-3;
@@ -91,7 +93,8 @@ Result<Model> round_trip(const Model& model, const ImportOptions& options) {
   return again;
 }
 
-Status run_data_set(const std::string& model_path, const Signature& signature, const fs::path& folder, Runner runner) {
+Status run_data_set(const std::string& model_path, const Signature& signature, const fs::path& folder,
+                    Runner runner) {
   const auto read_inputs = read_tensors(folder, "input"), read_outputs = read_tensors(folder, "output");
   if (!read_inputs.ok() || !read_outputs.ok()) {
     // Sequences and optional values are no tensors; the model then says what is not supported.
@@ -188,7 +191,8 @@ CaseResult run_case_apart(const std::string& folder, Runner runner, int seconds)
   waitpid(child, &status, 0);
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
-    return {Outcome::kFailed, signal == SIGKILL ? "took too long" : fmt::format("crashed: {}", strsignal(signal))};
+    return {Outcome::kFailed,
+            signal == SIGKILL ? "took too long" : fmt::format("crashed: {}", strsignal(signal))};
   }
   if (text.empty() || WEXITSTATUS(status) != 0) return {Outcome::kFailed, "the process ended early"};
   return {static_cast<Outcome>(text[0]), text.substr(1)};

@@ -3,10 +3,11 @@
 // --backend export runs what comes back after exporting and importing again, with the reference backend.
 // Ends with "N passed, N failed, N skipped". A case in passed.txt that does not pass is a failure;
 // --update adds to that list what passes now.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fmt/core.h>
 #include <fstream>
 #include <map>
 #include <set>
@@ -44,8 +45,10 @@ bool parse(int argc, char** argv, Options& options) {
       options.filter = argv[++i];
     } else if (arg == "--backend" && has_value) {
       const std::string name = argv[++i];
-      const std::map<std::string, Runner> runners = {
-          {"ref", Runner::kReference}, {"cpu", Runner::kCpu}, {"both", Runner::kBoth}, {"export", Runner::kRoundTrip}};
+      const std::map<std::string, Runner> runners = {{"ref", Runner::kReference},
+                                                     {"cpu", Runner::kCpu},
+                                                     {"both", Runner::kBoth},
+                                                     {"export", Runner::kRoundTrip}};
       if (!runners.contains(name)) return false;
       options.runner = runners.at(name);
     } else if (arg[0] != '-') {
@@ -106,8 +109,9 @@ int run(const Options& options) {
     }
     Counts& suite = suites[name.substr(0, name.find('/'))];
     for (Counts* counts : {&suite, &total}) {
-      ++(result.outcome == Outcome::kPassed ? counts->passed
-                                            : result.outcome == Outcome::kFailed ? counts->failed : counts->skipped);
+      ++(result.outcome == Outcome::kPassed   ? counts->passed
+         : result.outcome == Outcome::kFailed ? counts->failed
+                                              : counts->skipped);
     }
     if (result.outcome == Outcome::kPassed && options.update) pinned.insert(name);
     const bool failed = result.outcome == Outcome::kFailed;
@@ -118,8 +122,8 @@ int run(const Options& options) {
   if (options.list) return 0;
   if (options.update) write_pinned(pinned);
   for (const auto& [suite, c] : suites) {
-    fmt::print("{}: {} of {} passed, {} failed, {} skipped\n", suite, c.passed, c.passed + c.failed + c.skipped, c.failed,
-               c.skipped);
+    fmt::print("{}: {} of {} passed, {} failed, {} skipped\n", suite, c.passed,
+               c.passed + c.failed + c.skipped, c.failed, c.skipped);
   }
   fmt::print("{} passed, {} failed, {} skipped\n", total.passed, total.failed, total.skipped);
   return total.failed == 0 ? 0 : 1;
@@ -131,8 +135,10 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   limber::conformance::Options options;
   if (!limber::conformance::parse(argc, argv, options)) {
-    fmt::print(stderr, "usage: limber_conformance [DATA] [--backend ref|cpu|both|export] [--filter TEXT] [--list] [--verbose] "
-                       "[--update]\n");
+    fmt::print(stderr,
+               "usage: limber_conformance [DATA] [--backend ref|cpu|both|export] [--filter TEXT] [--list] "
+               "[--verbose] "
+               "[--update]\n");
     return 2;
   }
   return limber::conformance::run(options);

@@ -41,21 +41,27 @@ Model small_net(const std::string& act) {
     m.params->set(name, counting(shape, 0.07f));
     return g.add_parameter(name, {DType::kF32, shape});
   };
-  const ValueId w = param("w", {3, 3, 3, 3}), b = param("b", {3}), fc = param("fc", {10, 48}), c = param("c", {10});
-  const Attrs conv{{"strides", std::vector<int64_t>{1, 1}}, {"pads", std::vector<int64_t>{1, 1, 1, 1}},
-                   {"dilations", std::vector<int64_t>{1, 1}}, {"groups", int64_t{1}}, {"act", act},
-                   {"act_alpha", 0.1}, {"act_beta", 0.6}};
+  const ValueId w = param("w", {3, 3, 3, 3}), b = param("b", {3}), fc = param("fc", {10, 48}),
+                c = param("c", {10});
+  const Attrs conv{{"strides", std::vector<int64_t>{1, 1}},
+                   {"pads", std::vector<int64_t>{1, 1, 1, 1}},
+                   {"dilations", std::vector<int64_t>{1, 1}},
+                   {"groups", int64_t{1}},
+                   {"act", act},
+                   {"act_alpha", 0.1},
+                   {"act_beta", 0.6}};
   const ValueId h = must(emit(g, OpKind::kConv, {x, w, b, x}, conv, "conv"));
   const ValueId flat = must(emit(g, OpKind::kReshape, {h}, {{"shape", Shape{Dim(Symbol("N")), 48}}}, "flat"));
-  const ValueId y = must(emit(g, OpKind::kMatMul, {flat, fc, c},
-                              {{"trans_b", int64_t{1}}, {"alpha", 0.5}, {"act", std::string("sigmoid")}}, "fc"));
+  const ValueId y =
+      must(emit(g, OpKind::kMatMul, {flat, fc, c},
+                {{"trans_b", int64_t{1}}, {"alpha", 0.5}, {"act", std::string("sigmoid")}}, "fc"));
   g.add_output(y, "logits");
   return m;
 }
 
 TEST(ExportOnnx, FusedOperatorsComeBackAsTheirParts) {
-  for (const char* act : {"", "relu", "leaky_relu", "clip", "sigmoid", "tanh", "hard_sigmoid", "hard_swish", "silu",
-                          "gelu", "gelu_tanh", "elu", "mish", "softplus"}) {
+  for (const char* act : {"", "relu", "leaky_relu", "clip", "sigmoid", "tanh", "hard_sigmoid", "hard_swish",
+                          "silu", "gelu", "gelu_tanh", "elu", "mish", "softplus"}) {
     const Model m = small_net(act);
     const auto again = round_trip(m.graph, *m.params);
     ASSERT_TRUE(again.ok()) << act << ": " << again.status().message();
@@ -77,7 +83,8 @@ TEST(ExportOnnx, AttentionAndGroupNormAreDecomposed) {
   const ValueId q = g.add_input("q", {DType::kF32, heads}), k = g.add_input("k", {DType::kF32, heads});
   const ValueId y = must(emit(g, OpKind::kAttention, {q, k, k}, {{"scale", 0.5}}, "attention"));
   const ValueId s = g.add_constant("s", counting({2}));
-  const ValueId z = must(emit(g, OpKind::kGroupNorm, {y, s, s}, {{"groups", int64_t{2}}, {"epsilon", 1e-5}}, "norm"));
+  const ValueId z =
+      must(emit(g, OpKind::kGroupNorm, {y, s, s}, {{"groups", int64_t{2}}, {"epsilon", 1e-5}}, "norm"));
   g.add_output(z, "z");
   const auto again = round_trip(g, *m.params);
   ASSERT_TRUE(again.ok()) << again.status().message();
@@ -135,11 +142,14 @@ TEST(ExportOnnx, AnOutputThatIsAnInputOrShownTwiceWorks) {
 TEST(ExportOnnx, WhatTheOpsetCannotSayIsRefused) {
   Graph g;
   const ValueId x = g.add_input("x", {DType::kF32, Shape{2, 3}});
-  g.add_output(must(emit(g, OpKind::kPad, {x}, {{"pads", std::vector<int64_t>{1, 0, 0, 0}}, {"mode", std::string("wrap")}}, "p")), "y");
+  g.add_output(must(emit(g, OpKind::kPad, {x},
+                         {{"pads", std::vector<int64_t>{1, 0, 0, 0}}, {"mode", std::string("wrap")}}, "p")),
+               "y");
   const Status status = export_onnx(g, Parameters(), temp_path("refused.onnx"));
   EXPECT_EQ(status.code(), Code::kUnsupported);
   EXPECT_FALSE(std::filesystem::exists(temp_path("refused.onnx")));
-  EXPECT_EQ(export_onnx(g, Parameters(), temp_path("refused.onnx"), {.opset = 3}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(export_onnx(g, Parameters(), temp_path("refused.onnx"), {.opset = 3}).code(),
+            Code::kInvalidArgument);
 }
 
 }  // namespace

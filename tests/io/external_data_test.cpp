@@ -19,7 +19,8 @@ class ExternalData : public ::testing::Test {
     fs::create_directories(folder_ / "model");
     std::ofstream(folder_ / "model" / "w.bin", std::ios::binary)
         .write(reinterpret_cast<const char*>(kData), sizeof(kData));
-    std::ofstream(folder_ / "secret.bin", std::ios::binary).write(reinterpret_cast<const char*>(kData), sizeof(kData));
+    std::ofstream(folder_ / "secret.bin", std::ios::binary)
+        .write(reinterpret_cast<const char*>(kData), sizeof(kData));
   }
   void TearDown() override { fs::remove_all(folder_); }
 
@@ -29,7 +30,8 @@ class ExternalData : public ::testing::Test {
     b.input("x", {4}).output("y");
     auto* w = b.tensor("w", onnx::TensorProto::FLOAT, {4});
     w->set_data_location(onnx::TensorProto::EXTERNAL);
-    for (const auto& [key, value] : {std::pair("location", location), {"offset", offset}, {"length", length}}) {
+    for (const auto& [key, value] :
+         {std::pair("location", location), {"offset", offset}, {"length", length}}) {
       if (value.empty()) continue;
       auto* entry = w->add_external_data();
       entry->set_key(key);

@@ -14,7 +14,9 @@ using test::run;
 using test::set_int;
 using test::set_ints;
 
-bool contains(const Status& status, const std::string& part) { return status.message().find(part) != std::string::npos; }
+bool contains(const Status& status, const std::string& part) {
+  return status.message().find(part) != std::string::npos;
+}
 
 int count(const Graph& graph, OpKind op) {
   int n = 0;
@@ -162,8 +164,8 @@ TEST(ImportOnnx, AllUnsupportedNodesAreReportedAtOnce) {
   const auto model = b.import();
   ASSERT_FALSE(model.ok());
   EXPECT_EQ(model.status().code(), Code::kUnsupported);
-  for (const char* part : {"3 things", "'Foo_a' (Foo)", "'LSTM_y' (LSTM)", "'Upsample_z' (Upsample)", "opset 17",
-                           "only supported in opset 1 to 9"}) {
+  for (const char* part : {"3 things", "'Foo_a' (Foo)", "'LSTM_y' (LSTM)", "'Upsample_z' (Upsample)",
+                           "opset 17", "only supported in opset 1 to 9"}) {
     EXPECT_TRUE(contains(model.status(), part)) << part << " in " << model.status().message();
   }
   EXPECT_FALSE(contains(model.status(), "Relu"));
@@ -193,7 +195,8 @@ TEST(ImportOnnx, NewerOpsetsNameTheSupportedRange) {
   b.node("Relu", {"x"}, {"y"});
   const auto model = b.import();
   ASSERT_FALSE(model.ok());
-  EXPECT_TRUE(contains(model.status(), "opset 99: only supported in opset 1 to 23")) << model.status().message();
+  EXPECT_TRUE(contains(model.status(), "opset 99: only supported in opset 1 to 23"))
+      << model.status().message();
 }
 
 TEST(ImportOnnx, FunctionsOfOnnxAreExpanded) {

@@ -66,7 +66,7 @@ TEST(Npy, VersionsTwoAndThreeHaveLongHeaders) {
 TEST(Npy, HostileHeadersAreRefused) {
   const std::string four(4, 'x');
   for (const char* header :
-       {"", "{", "{}", "{'descr': '<f4'}", "{'descr': '<f4', 'fortran_order': False, 'shape': (1,", 
+       {"", "{", "{}", "{'descr': '<f4'}", "{'descr': '<f4', 'fortran_order': False, 'shape': (1,",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776, 1099511627776)}",
@@ -77,7 +77,8 @@ TEST(Npy, HostileHeadersAreRefused) {
     EXPECT_FALSE(parse(file(header, four)).ok()) << header;
   }
   for (const char* descr : {">f4", "<c8", "|S4", "|O", "<U1"}) {
-    const auto t = parse(file(fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (1,)}}", descr), four));
+    const auto t =
+        parse(file(fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (1,)}}", descr), four));
     ASSERT_FALSE(t.ok());
     EXPECT_EQ(t.status().code(), Code::kUnsupported) << descr;
   }

@@ -8,7 +8,9 @@
 namespace limber {
 namespace {
 
-Result<TensorFile> parse(const std::string& bytes) { return parse_safetensors(std::as_bytes(std::span(bytes)), nullptr); }
+Result<TensorFile> parse(const std::string& bytes) {
+  return parse_safetensors(std::as_bytes(std::span(bytes)), nullptr);
+}
 
 std::string file(const std::string& header, const std::string& data) {
   const uint64_t length = header.size();
@@ -68,17 +70,33 @@ TEST(Safetensors, HostileHeadersAreRefused) {
     return fmt::format(R"({{"t":{{"dtype":{},"shape":{},"data_offsets":{}}}}})", dtype, shape, offsets);
   };
   ASSERT_TRUE(parse(file(entry(R"("F32")", "[2]", "[0,8]"), data)).ok());
-  for (const std::string& header :
-       {std::string(""), std::string("[]"), std::string("{"), std::string("{}"), std::string(R"({"t":1})"),
-        std::string(R"({"t":{"dtype":"F32","shape":[2]}})"), std::string(R"({"__metadata__":[]})"),
-        entry("1", "[2]", "[0,8]"), entry(R"("F32")", "{}", "[0,8]"), entry(R"("F32")", "[2]", "[0]"),
-        entry(R"("F32")", "[-2]", "[0,8]"), entry(R"("F32")", "[2.5]", "[0,8]"), entry(R"("F32")", "[2]", "[8,0]"),
-        entry(R"("F32")", "[2]", "[0,9]"), entry(R"("F32")", "[1]", "[0,8]"), entry(R"("F32")", "[1]", "[4,8]"),
-        entry(R"("F32")", "[4611686018427387904,4]", "[0,0]"), entry(R"("F32")", "[1,1,1,1,1,1,1,1,2]", "[0,8]"),
-        entry(R"("F9")", "[2]", "[0,8]"), entry(R"("F32")", "[2]", "[0,18446744073709551615]"),
-        std::string(R"({"t":{"dtype":"U8","shape":[8],"data_offsets":[0,8]},"t":{"dtype":"U8","shape":[0],"data_offsets":[8,8]}})"),
-        std::string(R"({"t":{"dtype":"U8","shape":[8],"data_offsets":[0,8]},"u":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}})"),
-        std::string(100000, '[')}) {
+  for (
+      const std::string& header :
+      {std::string(""),
+       std::string("[]"),
+       std::string("{"),
+       std::string("{}"),
+       std::string(R"({"t":1})"),
+       std::string(R"({"t":{"dtype":"F32","shape":[2]}})"),
+       std::string(R"({"__metadata__":[]})"),
+       entry("1", "[2]", "[0,8]"),
+       entry(R"("F32")", "{}", "[0,8]"),
+       entry(R"("F32")", "[2]", "[0]"),
+       entry(R"("F32")", "[-2]", "[0,8]"),
+       entry(R"("F32")", "[2.5]", "[0,8]"),
+       entry(R"("F32")", "[2]", "[8,0]"),
+       entry(R"("F32")", "[2]", "[0,9]"),
+       entry(R"("F32")", "[1]", "[0,8]"),
+       entry(R"("F32")", "[1]", "[4,8]"),
+       entry(R"("F32")", "[4611686018427387904,4]", "[0,0]"),
+       entry(R"("F32")", "[1,1,1,1,1,1,1,1,2]", "[0,8]"),
+       entry(R"("F9")", "[2]", "[0,8]"),
+       entry(R"("F32")", "[2]", "[0,18446744073709551615]"),
+       std::string(
+           R"({"t":{"dtype":"U8","shape":[8],"data_offsets":[0,8]},"t":{"dtype":"U8","shape":[0],"data_offsets":[8,8]}})"),
+       std::string(
+           R"({"t":{"dtype":"U8","shape":[8],"data_offsets":[0,8]},"u":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}})"),
+       std::string(100000, '[')}) {
     EXPECT_FALSE(parse(file(header, data)).ok()) << header.substr(0, 100);
   }
   std::string huge = file("{}", "");

@@ -12,7 +12,8 @@ StaticValue floats(std::vector<double> values) {
   return {DType::kF32, {static_cast<int64_t>(values.size())}, {values.begin(), values.end()}};
 }
 
-std::optional<StaticValue> eval(OpKind op, const std::vector<StaticValue>& inputs, TensorType out, const Attrs& attrs = {}) {
+std::optional<StaticValue> eval(OpKind op, const std::vector<StaticValue>& inputs, TensorType out,
+                                const Attrs& attrs = {}) {
   std::vector<const StaticValue*> values;
   std::vector<TensorType> types;
   for (const auto& v : inputs) types.push_back({v.dtype, Shape::of(v.dims)});
@@ -40,7 +41,8 @@ TEST(StaticValue, ShapeOfKeepsSymbols) {
 
 TEST(StaticValue, ArithmeticIsExactOrUnknown) {
   EXPECT_EQ(eval(OpKind::kMul, {ints({kN}), ints({4})}, i64({1})), ints({Dim(Symbol("N"), 4)}));
-  EXPECT_EQ(eval(OpKind::kDiv, {ints({Dim(Symbol("N"), 4)}), ints({2})}, i64({1})), ints({Dim(Symbol("N"), 2)}));
+  EXPECT_EQ(eval(OpKind::kDiv, {ints({Dim(Symbol("N"), 4)}), ints({2})}, i64({1})),
+            ints({Dim(Symbol("N"), 2)}));
   EXPECT_EQ(eval(OpKind::kDiv, {ints({kN}), ints({2})}, i64({1})), std::nullopt);
   EXPECT_EQ(eval(OpKind::kMul, {ints({kN}), ints({kN})}, i64({1})), std::nullopt);
   EXPECT_EQ(eval(OpKind::kDiv, {ints({-7}), ints({2})}, i64({1})), ints({-3}));
@@ -72,7 +74,8 @@ TEST(StaticValue, SymbolsSurviveFloatsWhileTheyAreIntegers) {
   ASSERT_TRUE(doubled.has_value());
   const auto floored = eval(OpKind::kFloor, {*doubled}, {DType::kF32, Shape{1}});
   ASSERT_TRUE(floored.has_value());
-  EXPECT_EQ(eval(OpKind::kCast, {*floored}, i64({1}), {{"to", std::string("i64")}}), ints({Dim(Symbol("N"), 2)}));
+  EXPECT_EQ(eval(OpKind::kCast, {*floored}, i64({1}), {{"to", std::string("i64")}}),
+            ints({Dim(Symbol("N"), 2)}));
   EXPECT_EQ(eval(OpKind::kMul, {*cast, floats({1.5})}, {DType::kF32, Shape{1}}), std::nullopt);
 }
 
@@ -81,21 +84,25 @@ TEST(StaticValue, MovementFollowsTheOperators) {
   const auto perm = eval(OpKind::kTranspose, {x}, i64({3, 2}), {{"perm", std::vector<int64_t>{1, 0}}});
   EXPECT_EQ(perm->elements, (std::vector<StaticElement>{Dim(0), Dim(3), Dim(1), Dim(4), Dim(2), Dim(5)}));
   const auto slice = eval(OpKind::kSlice, {x}, i64({2, 2}),
-                          {{"axes", std::vector<int64_t>{1}}, {"starts", std::vector<int64_t>{-1}},
-                           {"ends", std::vector<int64_t>{INT64_MIN}}, {"steps", std::vector<int64_t>{-2}}});
+                          {{"axes", std::vector<int64_t>{1}},
+                           {"starts", std::vector<int64_t>{-1}},
+                           {"ends", std::vector<int64_t>{INT64_MIN}},
+                           {"steps", std::vector<int64_t>{-2}}});
   EXPECT_EQ(slice->elements, (std::vector<StaticElement>{Dim(2), Dim(0), Dim(5), Dim(3)}));
   const StaticValue minus{DType::kI64, {}, {Dim(-1)}};
   const auto row = eval(OpKind::kGather, {x, minus}, i64({3}), {{"axis", int64_t{0}}});
   EXPECT_EQ(row->elements, (std::vector<StaticElement>{Dim(3), Dim(4), Dim(5)}));
   const StaticValue outside{DType::kI64, {}, {Dim(2)}};
   EXPECT_EQ(eval(OpKind::kGather, {x, outside}, i64({3}), {{"axis", int64_t{0}}}), std::nullopt);
-  const auto sum = eval(OpKind::kReduceSum, {x}, i64({3}), {{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}});
+  const auto sum =
+      eval(OpKind::kReduceSum, {x}, i64({3}), {{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}});
   EXPECT_EQ(sum->elements, (std::vector<StaticElement>{Dim(3), Dim(5), Dim(7)}));
 }
 
 TEST(StaticValue, WhatIsTooLargeOrDoesNotFitIsUnknown) {
   EXPECT_EQ(eval(OpKind::kExpand, {ints({1})}, i64({kMaxStaticElements + 1})), std::nullopt);
-  EXPECT_EQ(eval(OpKind::kCast, {ints({300})}, {DType::kU8, Shape{1}}, {{"to", std::string("u8")}}), std::nullopt);
+  EXPECT_EQ(eval(OpKind::kCast, {ints({300})}, {DType::kU8, Shape{1}}, {{"to", std::string("u8")}}),
+            std::nullopt);
   EXPECT_FALSE(static_from_tensor(Tensor::scalar<uint64_t>(UINT64_MAX)).has_value());
 }
 

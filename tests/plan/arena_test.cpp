@@ -47,7 +47,8 @@ TEST(Arena, StaysWithinFivePercentOfTheLargestLiveSet) {
     }
     const ArenaPlan plan = plan_arena(lives);
     expect_valid(lives, plan);
-    EXPECT_LE(static_cast<double>(plan.bytes), 1.05 * static_cast<double>(plan.live_bytes)) << "seed " << seed;
+    EXPECT_LE(static_cast<double>(plan.bytes), 1.05 * static_cast<double>(plan.live_bytes))
+        << "seed " << seed;
   }
 }
 

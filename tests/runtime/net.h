@@ -65,7 +65,8 @@ inline void fill_inputs(Session& session, uint64_t seed = 2) {
   }
 }
 
-inline void expect_close(const Tensor& actual, const Tensor& expected, double tolerance, const std::string& what) {
+inline void expect_close(const Tensor& actual, const Tensor& expected, double tolerance,
+                         const std::string& what) {
   ASSERT_EQ(actual.type(), expected.type()) << what;
   double largest = 0, difference = 0;
   for (int64_t i = 0; i < expected.elements(); ++i) {

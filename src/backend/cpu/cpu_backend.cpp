@@ -17,19 +17,23 @@ using onednn::Format;
 
 class CpuBackend : public Backend {
  public:
-  explicit CpuBackend(const CpuOptions& options) : options_(options), tuner_(options.cache_file, options.threads) {}
+  explicit CpuBackend(const CpuOptions& options)
+      : options_(options), tuner_(options.cache_file, options.threads) {}
 
   std::string_view name() const override { return "cpu"; }
 
   bool supports(const Graph& g, NodeId n) const override {
     const Node& node = g.node(n);
-    return is_view(node) || own_supports(g, node) || describe_layer(g, node, weights_static(g, node)).has_value() ||
+    return is_view(node) || own_supports(g, node) ||
+           describe_layer(g, node, weights_static(g, node)).has_value() ||
            plain_pooling(g, node, library_).has_value();
   }
 
-  Result<std::vector<Candidate>> candidates(const Graph& g, NodeId n, std::span<const Layout> nearby) override {
+  Result<std::vector<Candidate>> candidates(const Graph& g, NodeId n,
+                                            std::span<const Layout> nearby) override {
     const Node& node = g.node(n);
-    if (const auto layer = describe_layer(g, node, weights_static(g, node))) return layer_candidates(node, *layer);
+    if (const auto layer = describe_layer(g, node, weights_static(g, node)))
+      return layer_candidates(node, *layer);
     std::vector<Candidate> out;
     const double seconds = node_bytes(g, n) / (1e10 * options_.threads) + 1e-6;
     if (is_view(node)) {
@@ -39,9 +43,11 @@ class CpuBackend : public Backend {
       out.push_back(plain_candidate(node, "simd", seconds));
       out.back().may_alias = in_place_input(g, node);
     }
-    if (auto way = plain_pooling(g, node, library_); way && !own_supports(g, node)) add(out, std::move(*way), seconds * 2);
+    if (auto way = plain_pooling(g, node, library_); way && !own_supports(g, node))
+      add(out, std::move(*way), seconds * 2);
     for (Layout near : formats_among(nearby)) {
-      for (FormatWay& way : format_ways(g, node, static_cast<Format>(near.id), library_)) add(out, std::move(way), seconds);
+      for (FormatWay& way : format_ways(g, node, static_cast<Format>(near.id), library_))
+        add(out, std::move(way), seconds);
     }
     if (out.empty()) return unsupported("no kernel for {}", op_name(node.op));
     return out;
@@ -59,7 +65,8 @@ class CpuBackend : public Backend {
 
   Result<std::unique_ptr<Kernel>> compile(const Graph& g, NodeId n, const Candidate& candidate) override {
     const Node& node = g.node(n);
-    if (candidate.token == 0) return is_view(node) ? reorder(g.type(node.inputs[0]), kPlain, kPlain) : own_kernel(g, node);
+    if (candidate.token == 0)
+      return is_view(node) ? reorder(g.type(node.inputs[0]), kPlain, kPlain) : own_kernel(g, node);
     if (const auto* layer = std::get_if<LayerRecipe>(&recipes_[candidate.token - 1])) {
       LIMBER_ASSIGN(const auto compiled, make_layer(layer->layer, layer->timing, library_));
       return shared_kernel(compiled.kernel);
@@ -90,7 +97,8 @@ class CpuBackend : public Backend {
     if (from == to) {
       const size_t size = bytes(type, from);
       return make_kernel([size](const KernelIo& io) {
-        std::copy_n(static_cast<const std::byte*>(io.inputs[0]), size, static_cast<std::byte*>(io.outputs[0]));
+        std::copy_n(static_cast<const std::byte*>(io.inputs[0]), size,
+                    static_cast<std::byte*>(io.outputs[0]));
       });
     }
     return library_.reorder(type, from, to);
@@ -102,7 +110,9 @@ class CpuBackend : public Backend {
     Timing timing;
   };
 
-  static bool is_view(const Node& node) { return node.op == OpKind::kReshape || node.op == OpKind::kIdentity; }
+  static bool is_view(const Node& node) {
+    return node.op == OpKind::kReshape || node.op == OpKind::kIdentity;
+  }
 
   static bool weights_static(const Graph& g, const Node& node) {
     if (node.inputs.size() < 2 || node.inputs[1] == kNoValue) return false;
@@ -131,7 +141,8 @@ class CpuBackend : public Backend {
     const bool elementwise = is_unary(node.op) || is_binary(node.op);
     if (!elementwise || node.outputs[0] == kNoValue) return -1;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] != kNoValue && g.type(node.inputs[i]) == g.type(node.outputs[0])) return static_cast<int>(i);
+      if (node.inputs[i] != kNoValue && g.type(node.inputs[i]) == g.type(node.outputs[0]))
+        return static_cast<int>(i);
     }
     return -1;
   }
@@ -150,7 +161,8 @@ class CpuBackend : public Backend {
 
   Result<std::vector<Candidate>> layer_candidates(const Node& node, const Layer& layer) {
     const ThreadScope threads(options_.threads);
-    LIMBER_ASSIGN(const auto timings, layer_timings(layer, library_, tuner_, options_.tune, options_.threads));
+    LIMBER_ASSIGN(const auto timings,
+                  layer_timings(layer, library_, tuner_, options_.tune, options_.threads));
     std::vector<Candidate> out;
     for (const Timing& t : timings) {
       Candidate c = plain_candidate(node, t.impl, t.seconds);
@@ -192,7 +204,9 @@ class CpuBackend : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options) { return std::make_unique<CpuBackend>(options); }
+std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options) {
+  return std::make_unique<CpuBackend>(options);
+}
 
 std::string cpu_backend_version() { return onednn::version(); }
 

@@ -10,13 +10,17 @@ namespace {
 using onednn::Format;
 
 Layout layout(Format format) { return Layout{static_cast<uint32_t>(format)}; }
-int64_t block_of(Format format) { return format == Format::kBlocked16 ? 16 : format == Format::kBlocked8 ? 8 : 1; }
+int64_t block_of(Format format) {
+  return format == Format::kBlocked16 ? 16 : format == Format::kBlocked8 ? 8 : 1;
+}
 
 class SharedKernel : public Kernel {
  public:
   explicit SharedKernel(std::shared_ptr<const Kernel> kernel) : kernel_(std::move(kernel)) {}
   size_t scratch_bytes() const override { return kernel_->scratch_bytes(); }
-  Result<std::unique_ptr<BoundKernel>> bind(KernelIo io) const override { return kernel_->bind(std::move(io)); }
+  Result<std::unique_ptr<BoundKernel>> bind(KernelIo io) const override {
+    return kernel_->bind(std::move(io));
+  }
 
  private:
   std::shared_ptr<const Kernel> kernel_;
@@ -63,8 +67,10 @@ bool keeps_zero(OpKind op) {
     case OpKind::kSub:
     case OpKind::kMul:
     case OpKind::kMin:
-    case OpKind::kMax: return true;
-    default: return false;
+    case OpKind::kMax:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -74,7 +80,8 @@ struct OneNode {
   NodeId id;
 };
 
-std::optional<OneNode> one_node(OpKind op, const std::vector<TensorType>& inputs, Attrs attrs, int num_outputs) {
+std::optional<OneNode> one_node(OpKind op, const std::vector<TensorType>& inputs, Attrs attrs,
+                                int num_outputs) {
   OneNode one;
   std::vector<ValueId> values;
   for (const TensorType& type : inputs) values.push_back(one.graph.add_input("x", type));
@@ -84,13 +91,16 @@ std::optional<OneNode> one_node(OpKind op, const std::vector<TensorType>& inputs
   return one;
 }
 
-std::optional<FormatWay> own_way(std::optional<OneNode> one, std::vector<Layout> inputs, std::vector<Layout> outputs) {
+std::optional<FormatWay> own_way(std::optional<OneNode> one, std::vector<Layout> inputs,
+                                 std::vector<Layout> outputs) {
   if (!one) return std::nullopt;
   FormatWay way;
   way.inputs = std::move(inputs);
   way.outputs = std::move(outputs);
   way.impl = "simd";
-  way.make = [one = std::make_shared<OneNode>(std::move(*one))] { return own_kernel(one->graph, one->graph.node(one->id)); };
+  way.make = [one = std::make_shared<OneNode>(std::move(*one))] {
+    return own_kernel(one->graph, one->graph.node(one->id));
+  };
   return way;
 }
 
@@ -118,7 +128,8 @@ template <typename T>
 std::vector<T> to_last(const std::vector<T>& per_axis) {
   std::vector<T> out(per_axis.size());
   for (size_t i = 0; i < per_axis.size(); ++i) {
-    out[static_cast<size_t>(last_axis(static_cast<int64_t>(i), static_cast<int>(per_axis.size())))] = per_axis[i];
+    out[static_cast<size_t>(last_axis(static_cast<int64_t>(i), static_cast<int>(per_axis.size())))] =
+        per_axis[i];
   }
   return out;
 }
@@ -153,10 +164,12 @@ std::optional<FormatWay> broadcast_last(const Graph& g, const Node& node) {
 }
 
 // a op b with b one number per channel, in blocked formats.
-std::optional<FormatWay> broadcast_blocked(const Graph& g, const Node& node, Format format, onednn::Library& library) {
+std::optional<FormatWay> broadcast_blocked(const Graph& g, const Node& node, Format format,
+                                           onednn::Library& library) {
   if (node.op != OpKind::kAdd && node.op != OpKind::kMul && node.op != OpKind::kSub) return std::nullopt;
   const TensorType &a = g.type(node.inputs[0]), &b = g.type(node.inputs[1]);
-  if (a.shape != g.type(node.outputs[0]).shape || b.rank() > a.rank() || a.dtype != DType::kF32) return std::nullopt;
+  if (a.shape != g.type(node.outputs[0]).shape || b.rank() > a.rank() || a.dtype != DType::kF32)
+    return std::nullopt;
   onednn::Binary spec{a.shape.dims(), b.shape.dims(), node.op, format};
   spec.b.insert(spec.b.begin(), spec.a.size() - spec.b.size(), 1);
   const TensorType full{b.dtype, Shape::of(spec.b)};
@@ -170,7 +183,9 @@ std::optional<FormatWay> broadcast_blocked(const Graph& g, const Node& node, For
   way.outputs = {layout(format)};
   way.impl = compiled->impl;
   way.may_alias = 0;
-  way.make = [kernel = compiled->kernel]() -> Result<std::unique_ptr<Kernel>> { return shared_kernel(kernel); };
+  way.make = [kernel = compiled->kernel]() -> Result<std::unique_ptr<Kernel>> {
+    return shared_kernel(kernel);
+  };
   return way;
 }
 
@@ -224,7 +239,9 @@ std::optional<FormatWay> pooling(const Graph& g, const Node& node, Format format
   way.inputs = {layout(format)};
   way.outputs = {same_as_plain(g.type(node.outputs[0]), format) ? kPlain : layout(format)};
   way.impl = compiled->impl;
-  way.make = [kernel = compiled->kernel]() -> Result<std::unique_ptr<Kernel>> { return shared_kernel(kernel); };
+  way.make = [kernel = compiled->kernel]() -> Result<std::unique_ptr<Kernel>> {
+    return shared_kernel(kernel);
+  };
   return way;
 }
 
@@ -243,7 +260,9 @@ std::optional<FormatWay> concat(const Graph& g, const Node& node, Format format,
   way.inputs.assign(node.inputs.size(), layout(format));
   way.outputs = {layout(format)};
   way.impl = compiled->impl;
-  way.make = [kernel = compiled->kernel]() -> Result<std::unique_ptr<Kernel>> { return shared_kernel(kernel); };
+  way.make = [kernel = compiled->kernel]() -> Result<std::unique_ptr<Kernel>> {
+    return shared_kernel(kernel);
+  };
   return way;
 }
 
@@ -301,16 +320,21 @@ std::optional<FormatWay> plain_pooling(const Graph& g, const Node& node, onednn:
   return pooling(g, node, Format::kPlain, library);
 }
 
-std::vector<FormatWay> format_ways(const Graph& g, const Node& node, Format format, onednn::Library& library) {
+std::vector<FormatWay> format_ways(const Graph& g, const Node& node, Format format,
+                                   onednn::Library& library) {
   std::vector<FormatWay> ways;
   const auto add = [&](std::optional<FormatWay> way) {
     if (way) ways.push_back(std::move(*way));
   };
-  if (node.inputs.empty() || node.inputs[0] == kNoValue || node.outputs.empty() || node.outputs[0] == kNoValue) return ways;
+  if (node.inputs.empty() || node.inputs[0] == kNoValue || node.outputs.empty() ||
+      node.outputs[0] == kNoValue)
+    return ways;
   if (!is_image(g.type(node.outputs[0]))) return ways;
   const bool last = format == Format::kChannelsLast;
   switch (node.op) {
-    case OpKind::kConcat: add(concat(g, node, format, library)); break;
+    case OpKind::kConcat:
+      add(concat(g, node, format, library));
+      break;
     case OpKind::kSlice:
     case OpKind::kPad:
     case OpKind::kSplit:

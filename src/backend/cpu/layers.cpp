@@ -87,7 +87,7 @@ std::optional<onednn::MatMul> describe_matmul(const Graph& g, const Node& node, 
   if (m.bias && !column_bias(dims(g, node.inputs[2]), m.b.back())) return std::nullopt;
   m.y = dims(g, node.outputs[0]);
   if (m.alpha != 1 && m.bias) return std::nullopt;  // oneDNN would scale the bias too
-  if (m.b.size() == 2 && !m.trans_a) {  // rows of all batches are rows of one matrix
+  if (m.b.size() == 2 && !m.trans_a) {              // rows of all batches are rows of one matrix
     int64_t rows = 1;
     for (size_t i = 0; i + 1 < m.a.size(); ++i) rows *= m.a[i];
     m.a = {rows, m.a.back()};
@@ -107,7 +107,8 @@ onednn::Convolution as_convolution(const onednn::MatMul& m) {
   onednn::Convolution c;
   c.src = {1, m.a[1], m.a[0], 1};
   c.dst = {1, m.b[1], m.a[0], 1};
-  c.weights = m.trans_b ? std::vector<int64_t>{m.b[1], m.b[0], 1, 1} : std::vector<int64_t>{m.b[0], m.b[1], 1, 1};
+  c.weights =
+      m.trans_b ? std::vector<int64_t>{m.b[1], m.b[0], 1, 1} : std::vector<int64_t>{m.b[0], m.b[1], 1, 1};
   c.swapped_weights = !m.trans_b;
   c.strides = c.dilations = {1, 1};
   c.pad_begin = c.pad_end = {0, 0};
@@ -159,7 +160,8 @@ std::vector<Timing> ways(const Layer& layer, bool tune) {
   formats.push_back({Format::kPlain, Format::kPlain});
   const bool three = c.weights.size() == 4 && c.weights[2] == 3 && c.weights[3] == 3;
   const auto ones = std::vector<int64_t>{1, 1};
-  const bool winograd = tune && three && !c.transposed && c.groups == 1 && c.strides == ones && c.dilations == ones;
+  const bool winograd =
+      tune && three && !c.transposed && c.groups == 1 && c.strides == ones && c.dilations == ones;
   for (const auto& [src, dst] : formats) {
     out.push_back({.src = src, .dst = dst, .variant = kDirect});
     if (winograd && src == dst) out.push_back({.src = src, .dst = dst, .variant = kWinograd});
@@ -192,7 +194,8 @@ Result<std::vector<Timing>> estimated(const Layer& layer, onednn::Library& libra
 }
 
 // Winograd only where it is exact enough: against oneDNN's first direct implementation.
-Result<bool> accurate(const Layer& layer, const onednn::Compiled& winograd, Timing direct, onednn::Library& library) {
+Result<bool> accurate(const Layer& layer, const onednn::Compiled& winograd, Timing direct,
+                      onednn::Library& library) {
   direct.variant = kDirect;
   direct.index = 0;
   auto exact = make_layer(layer, direct, library);
@@ -229,7 +232,8 @@ Result<std::vector<Timing>> measured(const Layer& layer, onednn::Library& librar
     LIMBER_ASSIGN(const auto timed, measure(layer, way, library));
     all.insert(all.end(), timed.begin(), timed.end());
   }
-  std::stable_sort(all.begin(), all.end(), [](const Timing& a, const Timing& b) { return a.seconds < b.seconds; });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Timing& a, const Timing& b) { return a.seconds < b.seconds; });
   std::stable_sort(all.begin(), all.end(), [](const Timing& a, const Timing& b) { return a.tier < b.tier; });
   for (const Timing& t : all) {
     const bool worse = std::any_of(out.begin(), out.end(), [&](const Timing& o) {
@@ -266,8 +270,8 @@ std::optional<Layer> describe_layer(const Graph& g, const Node& node, bool weigh
   return layer;
 }
 
-Result<std::vector<Timing>> layer_timings(const Layer& layer, onednn::Library& library, Tuner& tuner, bool tune,
-                                          int threads) {
+Result<std::vector<Timing>> layer_timings(const Layer& layer, onednn::Library& library, Tuner& tuner,
+                                          bool tune, int threads) {
   const std::string name = (layer.conv ? onednn::key(*layer.conv) : onednn::key(*layer.matmul)) +
                            (layer.cold_weights ? " cold" : " warm");
   if (auto known = tuner.find(name)) return *known;
@@ -278,7 +282,8 @@ Result<std::vector<Timing>> layer_timings(const Layer& layer, onednn::Library& l
 }
 
 Result<onednn::Compiled> make_layer(const Layer& layer, const Timing& t, onednn::Library& library) {
-  return is_conv(layer, t) ? library.create(conv_of(layer, t), t.index) : library.create(matmul_of(layer, t), t.index);
+  return is_conv(layer, t) ? library.create(conv_of(layer, t), t.index)
+                           : library.create(matmul_of(layer, t), t.index);
 }
 
 }  // namespace limber

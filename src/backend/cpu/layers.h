@@ -12,7 +12,7 @@ namespace limber {
 struct Layer {
   std::optional<onednn::Convolution> conv;
   std::optional<onednn::MatMul> matmul;
-  TensorType weights;      // type of input 1
+  TensorType weights;  // type of input 1
   bool has_residual = false;
   bool cold_weights = false;  // the network's weights do not fit the inner caches: see time_kernel
   double flops = 0;
@@ -23,13 +23,13 @@ struct Layer {
 std::optional<Layer> describe_layer(const Graph& graph, const Node& node, bool weights_static);
 
 // Variants of a layer.
-inline constexpr int kDirect = 0, kWinograd = 1;                              // convolution
-inline constexpr int kMatMul = 0, kInnerProduct = 1, kAsConvolution = 2;      // matrix product
+inline constexpr int kDirect = 0, kWinograd = 1;                          // convolution
+inline constexpr int kMatMul = 0, kInnerProduct = 1, kAsConvolution = 2;  // matrix product
 
 // The best way per pair of formats: measured when `tune`, otherwise estimated from oneDNN's first choice.
 // What was measured before is taken from the tuner either way. Never empty on success.
-Result<std::vector<Timing>> layer_timings(const Layer& layer, onednn::Library& library, Tuner& tuner, bool tune,
-                                          int threads);
+Result<std::vector<Timing>> layer_timings(const Layer& layer, onednn::Library& library, Tuner& tuner,
+                                          bool tune, int threads);
 
 // The primitive of one of them.
 Result<onednn::Compiled> make_layer(const Layer& layer, const Timing& timing, onednn::Library& library);

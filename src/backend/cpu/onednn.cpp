@@ -3,7 +3,8 @@
 
 #include <map>
 #include <mutex>
-#include <oneapi/dnnl/dnnl.hpp>
+
+#include "backend/cpu/onednn_primitive.h"
 
 namespace limber::onednn {
 namespace {
@@ -13,20 +14,6 @@ using dnnl::memory;
 using Tag = dnnl::memory::format_tag;
 using Dims = dnnl::memory::dims;
 constexpr auto kF32 = dnnl::memory::data_type::f32;
-
-// oneDNN throws; nothing above this file does.
-template <typename F>
-Status guarded(std::string_view what, F&& call) {
-  try {
-    std::forward<F>(call)();
-    return {};
-  } catch (const dnnl::error& e) {
-    const Code code = e.status == dnnl_unimplemented    ? Code::kUnsupported
-                      : e.status == dnnl_out_of_memory ? Code::kResourceExhausted
-                                                        : Code::kInternal;
-    return error(code, "oneDNN: {}: {}", what, e.message);
-  }
-}
 
 Tag format_tag(Format format, size_t rank) {
   static constexpr Tag kTags[4][6] = {
@@ -69,23 +56,35 @@ void append_activation(dnnl::post_ops& ops, const Activation& act) {
     ops.append_eltwise(1.0f, a, static_cast<float>(alpha), static_cast<float>(beta));
   };
   switch (act.op) {
-    case OpKind::kIdentity: return;
-    case OpKind::kRelu: return eltwise(algorithm::eltwise_relu);
-    case OpKind::kLeakyRelu: return eltwise(algorithm::eltwise_relu, act.alpha);
-    case OpKind::kClip: return eltwise(algorithm::eltwise_clip, act.alpha, act.beta);
-    case OpKind::kSigmoid: return eltwise(algorithm::eltwise_logistic);
-    case OpKind::kTanh: return eltwise(algorithm::eltwise_tanh);
+    case OpKind::kIdentity:
+      return;
+    case OpKind::kRelu:
+      return eltwise(algorithm::eltwise_relu);
+    case OpKind::kLeakyRelu:
+      return eltwise(algorithm::eltwise_relu, act.alpha);
+    case OpKind::kClip:
+      return eltwise(algorithm::eltwise_clip, act.alpha, act.beta);
+    case OpKind::kSigmoid:
+      return eltwise(algorithm::eltwise_logistic);
+    case OpKind::kTanh:
+      return eltwise(algorithm::eltwise_tanh);
     case OpKind::kHardSigmoid:
       eltwise(algorithm::eltwise_linear, act.alpha, act.beta);
       return eltwise(algorithm::eltwise_clip, 0, 1);
-    case OpKind::kHardSwish: return eltwise(algorithm::eltwise_hardswish);
-    case OpKind::kSilu: return eltwise(algorithm::eltwise_swish, 1);
+    case OpKind::kHardSwish:
+      return eltwise(algorithm::eltwise_hardswish);
+    case OpKind::kSilu:
+      return eltwise(algorithm::eltwise_swish, 1);
     case OpKind::kGelu:
       return eltwise(act.tanh_gelu ? algorithm::eltwise_gelu_tanh : algorithm::eltwise_gelu_erf);
-    case OpKind::kElu: return eltwise(algorithm::eltwise_elu, act.alpha);
-    case OpKind::kMish: return eltwise(algorithm::eltwise_mish);
-    case OpKind::kSoftplus: return eltwise(algorithm::eltwise_soft_relu);
-    default: LIMBER_UNREACHABLE();
+    case OpKind::kElu:
+      return eltwise(algorithm::eltwise_elu, act.alpha);
+    case OpKind::kMish:
+      return eltwise(algorithm::eltwise_mish);
+    case OpKind::kSoftplus:
+      return eltwise(algorithm::eltwise_soft_relu);
+    default:
+      LIMBER_UNREACHABLE();
   }
 }
 
@@ -98,74 +97,6 @@ dnnl::primitive_attr attributes(const PostOps& post, double scale = 1) {
   append_activation(ops, post.act);
   attr.set_post_ops(ops);
   return attr;
-}
-
-// One argument of a primitive and where its pointer comes from.
-struct Argument {
-  int id;
-  memory::desc desc;
-  enum From : uint8_t { kInput, kOutput, kScratch } from;
-  int index = 0;
-};
-
-class BoundPrimitive : public BoundKernel {
- public:
-  BoundPrimitive(const dnnl::primitive& primitive, const dnnl::engine& engine) : primitive_(primitive), stream_(engine) {}
-
-  void add(int id, memory memory) {
-    memories_.push_back(std::move(memory));
-    args_.push_back({id, memories_.back().get()});
-  }
-
-  void run() override {
-    // The C call: the C++ one would build a map first.
-    const auto status =
-        dnnl_primitive_execute(primitive_.get(), stream_.get(), static_cast<int>(args_.size()), args_.data());
-    LIMBER_ASSERT(status == dnnl_success);
-  }
-
- private:
-  const dnnl::primitive& primitive_;
-  dnnl::stream stream_;
-  std::vector<memory> memories_;
-  std::vector<dnnl_exec_arg_t> args_;
-};
-
-class PrimitiveKernel : public Kernel {
- public:
-  PrimitiveKernel(dnnl::primitive primitive, dnnl::engine engine, std::vector<Argument> args)
-      : primitive_(std::move(primitive)), engine_(std::move(engine)), args_(std::move(args)) {}
-
-  size_t scratch_bytes() const override {
-    for (const Argument& a : args_) {
-      if (a.from == Argument::kScratch) return a.desc.get_size();
-    }
-    return 0;
-  }
-
-  Result<std::unique_ptr<BoundKernel>> bind(KernelIo io) const override {
-    std::unique_ptr<BoundPrimitive> bound;
-    LIMBER_TRY(guarded("bind", [&] {
-      bound = std::make_unique<BoundPrimitive>(primitive_, engine_);
-      for (const Argument& a : args_) {
-        void* data = a.from == Argument::kInput    ? const_cast<void*>(io.inputs[static_cast<size_t>(a.index)])
-                     : a.from == Argument::kOutput ? io.outputs[static_cast<size_t>(a.index)]
-                                                   : io.scratch;
-        bound->add(a.id, memory(a.desc, engine_, data));
-      }
-    }));
-    return std::unique_ptr<BoundKernel>(std::move(bound));
-  }
-
- private:
-  dnnl::primitive primitive_;
-  dnnl::engine engine_;
-  std::vector<Argument> args_;
-};
-
-std::vector<Argument> with_scratch(std::vector<Argument> args, const memory::desc& scratch) {
-  if (scratch.get_size() > 0) args.push_back({DNNL_ARG_SCRATCHPAD, scratch, Argument::kScratch});
-  return args;
 }
 
 bool is_reference(std::string_view impl) {
@@ -191,57 +122,13 @@ std::vector<std::string> implementation_names(Pd& pd) {
   return names;
 }
 
-std::string dims_text(const Dims& dims) {
-  std::string text;
-  for (int64_t d : dims) text += (text.empty() ? "" : "x") + std::to_string(d);
-  return text;
-}
-
-std::string post_text(const PostOps& post) {
-  return fmt::format("{}{}:{}:{}{}", post.sum ? "sum+" : "", op_name(post.act.op), post.act.alpha, post.act.beta,
-                     post.act.tanh_gelu ? "t" : "");
-}
-
 }  // namespace
-
-std::string key(const Convolution& s) {
-  return fmt::format("conv{}{} {} {} {} s{} d{} p{},{} g{} b{} w{} f{}>{} {}", s.transposed ? "T" : "",
-                     s.swapped_weights ? "S" : "", dims_text(s.src),
-                     dims_text(s.weights), dims_text(s.dst), dims_text(s.strides), dims_text(s.dilations),
-                     dims_text(s.pad_begin), dims_text(s.pad_end), s.groups, int{s.bias}, int{s.winograd},
-                     static_cast<int>(s.src_format), static_cast<int>(s.dst_format), post_text(s.post));
-}
-
-std::string key(const MatMul& s) {
-  return fmt::format("matmul {} {} {} t{}{} b{} p{} i{} a{} {}", dims_text(s.a), dims_text(s.b), dims_text(s.y),
-                     int{s.trans_a}, int{s.trans_b}, int{s.bias}, int{s.pack_b}, int{s.inner_product}, s.alpha,
-                     post_text(s.post));
-}
 
 int preferred_block() { return dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core ? 16 : 8; }
 
 std::string version() {
   const dnnl_version_t* v = dnnl_version();
   return fmt::format("oneDNN {}.{}.{}", v->major, v->minor, v->patch);
-}
-
-bool fusable(const Activation& act) {
-  switch (act.op) {
-    case OpKind::kIdentity:
-    case OpKind::kRelu:
-    case OpKind::kLeakyRelu:
-    case OpKind::kClip:
-    case OpKind::kSigmoid:
-    case OpKind::kTanh:
-    case OpKind::kHardSigmoid:
-    case OpKind::kHardSwish:
-    case OpKind::kSilu:
-    case OpKind::kGelu:
-    case OpKind::kElu:
-    case OpKind::kMish:
-    case OpKind::kSoftplus: return true;
-    default: return false;
-  }
 }
 
 struct Library::Rep {
@@ -314,10 +201,12 @@ struct Library::Rep {
     for (const Argument& a : args) {
       if (a.from == Argument::kOutput) out.output_bytes = a.desc.get_size();
       if (a.from != Argument::kInput) continue;
-      if (out.input_bytes.size() <= static_cast<size_t>(a.index)) out.input_bytes.resize(static_cast<size_t>(a.index) + 1);
+      if (out.input_bytes.size() <= static_cast<size_t>(a.index))
+        out.input_bytes.resize(static_cast<size_t>(a.index) + 1);
       out.input_bytes[static_cast<size_t>(a.index)] = a.desc.get_size();
     }
-    out.kernel = std::make_shared<PrimitiveKernel>(Primitive(pd), engine, with_scratch(std::move(args), pd.scratchpad_desc()));
+    out.kernel = std::make_shared<PrimitiveKernel>(Primitive(pd), engine,
+                                                   with_scratch(std::move(args), pd.scratchpad_desc()));
   }
 };
 
@@ -398,17 +287,18 @@ Described<dnnl::matmul> matmul_pd(const MatMul& s, const dnnl::engine& engine) {
   bias_dims.back() = s.y.back();
   const memory::desc b = s.pack_b ? memory::desc(s.b, kF32, Tag::any) : matrix_desc(s.b, s.trans_b);
   const memory::desc bias = s.bias ? memory::desc(bias_dims, kF32, row_major(bias_dims)) : memory::desc();
-  const dnnl::matmul::desc desc = s.bias ? dnnl::matmul::desc(matrix_desc(s.a, s.trans_a), b, bias, matrix_desc(s.y, false))
-                                         : dnnl::matmul::desc(matrix_desc(s.a, s.trans_a), b, matrix_desc(s.y, false));
+  const dnnl::matmul::desc desc =
+      s.bias ? dnnl::matmul::desc(matrix_desc(s.a, s.trans_a), b, bias, matrix_desc(s.y, false))
+             : dnnl::matmul::desc(matrix_desc(s.a, s.trans_a), b, matrix_desc(s.y, false));
   return Described<dnnl::matmul>(desc, attributes(s.post, s.alpha), engine);
 }
 
 Described<dnnl::inner_product_forward> inner_pd(const MatMul& s, const dnnl::engine& engine) {
   const memory::desc weights({s.b[1], s.b[0]}, kF32, Tag::any);
   const memory::desc bias = s.bias ? memory::desc({s.b[1]}, kF32, Tag::a) : memory::desc();
-  return Described<dnnl::inner_product_forward>({dnnl::prop_kind::forward_inference, matrix_desc(s.a, false), weights,
-                                                 bias, matrix_desc(s.y, false)},
-                                                attributes(s.post, s.alpha), engine);
+  return Described<dnnl::inner_product_forward>(
+      {dnnl::prop_kind::forward_inference, matrix_desc(s.a, false), weights, bias, matrix_desc(s.y, false)},
+      attributes(s.post, s.alpha), engine);
 }
 
 template <typename MakePd>
@@ -424,7 +314,8 @@ std::vector<std::string> list_of(MakePd&& make) {
 }  // namespace
 
 std::vector<std::string> Library::list(const Convolution& s) {
-  if (s.transposed) return list_of([&] { return conv_pd<dnnl::deconvolution_forward>(s, weight_dims(s), rep_->engine); });
+  if (s.transposed)
+    return list_of([&] { return conv_pd<dnnl::deconvolution_forward>(s, weight_dims(s), rep_->engine); });
   return list_of([&] { return conv_pd<dnnl::convolution_forward>(s, weight_dims(s), rep_->engine); });
 }
 
@@ -470,15 +361,16 @@ Result<Compiled> Library::create(const MatMul& s, int index) {
 }
 
 Result<Compiled> Library::create(const Pooling& s) {
-  const std::string name = fmt::format("pool{}{} {} {} k{} s{} d{} p{},{} f{}", int{s.maximum}, int{s.include_padding},
-                                       dims_text(s.src), dims_text(s.dst), dims_text(s.kernel), dims_text(s.strides),
-                                       dims_text(s.dilations), dims_text(s.pad_begin), dims_text(s.pad_end),
-                                       static_cast<int>(s.format));
+  const std::string name = fmt::format(
+      "pool{}{} {} {} k{} s{} d{} p{},{} f{}", int{s.maximum}, int{s.include_padding}, dims_text(s.src),
+      dims_text(s.dst), dims_text(s.kernel), dims_text(s.strides), dims_text(s.dilations),
+      dims_text(s.pad_begin), dims_text(s.pad_end), static_cast<int>(s.format));
   return rep_->remembered(name, [&](Compiled& out) {
     const algorithm alg = s.maximum           ? algorithm::pooling_max
                           : s.include_padding ? algorithm::pooling_avg_include_padding
                                               : algorithm::pooling_avg_exclude_padding;
-    const dnnl::pooling_v2_forward::desc desc(dnnl::prop_kind::forward_inference, alg, activation_desc(s.src, s.format),
+    const dnnl::pooling_v2_forward::desc desc(dnnl::prop_kind::forward_inference, alg,
+                                              activation_desc(s.src, s.format),
                                               activation_desc(s.dst, s.format), s.strides, s.kernel,
                                               minus_one(s.dilations), s.pad_begin, s.pad_end);
     dnnl::pooling_v2_forward::primitive_desc pd(desc, attributes({}), rep_->engine, /*allow_empty=*/true);
@@ -523,7 +415,8 @@ Result<Compiled> Library::create(const Concat& s) {
       const int i = static_cast<int>(args.size());
       args.push_back({DNNL_ARG_MULTIPLE_SRC + i, descs.back(), Argument::kInput, i});
     }
-    const dnnl::concat::primitive_desc pd(activation_desc(dst, s.format), s.axis, descs, rep_->engine, attributes({}));
+    const dnnl::concat::primitive_desc pd(activation_desc(dst, s.format), s.axis, descs, rep_->engine,
+                                          attributes({}));
     if (is_reference(pd.impl_info_str())) return false;
     args.push_back({DNNL_ARG_DST, pd.dst_desc(), Argument::kOutput, 0});
     rep_->finish<dnnl::concat>(out, pd, std::move(args));
@@ -553,10 +446,10 @@ Result<std::unique_ptr<Kernel>> Library::reorder(const TensorType& type, Layout 
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const dnnl::reorder::primitive_desc pd(rep_->engine, side(from), rep_->engine, side(to), attr);
-    kernel = std::make_unique<PrimitiveKernel>(
-        dnnl::reorder(pd), rep_->engine,
-        with_scratch({{DNNL_ARG_FROM, side(from), Argument::kInput, 0}, {DNNL_ARG_TO, side(to), Argument::kOutput, 0}},
-                     pd.scratchpad_desc()));
+    kernel = std::make_unique<PrimitiveKernel>(dnnl::reorder(pd), rep_->engine,
+                                               with_scratch({{DNNL_ARG_FROM, side(from), Argument::kInput, 0},
+                                                             {DNNL_ARG_TO, side(to), Argument::kOutput, 0}},
+                                                            pd.scratchpad_desc()));
   }));
   return kernel;
 }

@@ -24,7 +24,8 @@ struct PostOps {
 
 // y = conv(x, w) + bias. Node inputs: x, w, bias?, residual? (which must be the memory of y).
 struct Convolution {
-  std::vector<int64_t> src, weights, dst;  // weights as in the IR: [O, C/g, k..] or, transposed, [C, O/g, k..]
+  std::vector<int64_t> src, weights,
+      dst;  // weights as in the IR: [O, C/g, k..] or, transposed, [C, O/g, k..]
   std::vector<int64_t> strides, dilations, pad_begin, pad_end;
   int64_t groups = 1;
   bool bias = false, winograd = false, transposed = false;
@@ -36,7 +37,7 @@ struct Convolution {
 // y = a b + bias over plain, possibly transposed operands of equal rank (batch dims broadcast).
 // Node inputs: a, b, bias?[N], residual? (the memory of y).
 struct MatMul {
-  std::vector<int64_t> a, b, y;  // dims as multiplied: [.., M, K], [.., K, N], [.., M, N]
+  std::vector<int64_t> a, b, y;           // dims as multiplied: [.., M, K], [.., K, N], [.., M, N]
   bool trans_a = false, trans_b = false;  // how they lie in memory
   bool bias = false;
   bool pack_b = false;         // b is a weight: any layout
@@ -68,7 +69,7 @@ struct Concat {
 struct Compiled {
   std::shared_ptr<const Kernel> kernel;
   std::string impl;
-  uint32_t weights_layout = 0;  // a Layout id: how input 1 must be packed
+  uint32_t weights_layout = 0;      // a Layout id: how input 1 must be packed
   std::vector<size_t> input_bytes;  // by node input; 0 for absent
   size_t output_bytes = 0;
 };
@@ -103,6 +104,7 @@ class Library {
 // A text that says all of a description: the key of tuning results.
 std::string key(const Convolution& spec);
 std::string key(const MatMul& spec);
+std::string dims_text(const std::vector<int64_t>& dims);  // "1x3x224x224"
 
 int preferred_block();  // 16 with AVX-512, 8 otherwise
 std::string version();  // "oneDNN 2.6.3 (avx512_core_amx)"

@@ -42,14 +42,20 @@ std::optional<Timing> parse_timing(const json& row) {
   if (!row[5].is_string() || !row[6].is_number()) return std::nullopt;
   const auto src = row[0].get<int64_t>(), dst = row[1].get<int64_t>();
   if (src < 0 || src > 3 || dst < 0 || dst > 3) return std::nullopt;
-  return Timing{static_cast<onednn::Format>(src), static_cast<onednn::Format>(dst), row[2].get<int>(), row[3].get<int>(),
-                row[4].get<int>(), row[5].get<std::string>(), row[6].get<double>()};
+  return Timing{static_cast<onednn::Format>(src),
+                static_cast<onednn::Format>(dst),
+                row[2].get<int>(),
+                row[3].get<int>(),
+                row[4].get<int>(),
+                row[5].get<std::string>(),
+                row[6].get<double>()};
 }
 
 }  // namespace
 
 Tuner::Tuner(std::string cache_file, int threads)
-    : file_(std::move(cache_file)), machine_(fmt::format("{} / {} threads / {}", cpu_model(), threads, onednn::version())) {
+    : file_(std::move(cache_file)),
+      machine_(fmt::format("{} / {} threads / {}", cpu_model(), threads, onednn::version())) {
   if (!file_.empty()) load();
 }
 
@@ -63,7 +69,8 @@ void Tuner::load() {
   if (machine == data.end() || !machine->is_object() || !machine->contains(machine_)) return;
   const json& entries = (*machine)[machine_];
   if (!entries.is_object()) return;
-  const json layers = entries.value("layers", json::object()), reorders = entries.value("reorders", json::object());
+  const json layers = entries.value("layers", json::object()),
+             reorders = entries.value("reorders", json::object());
   for (const auto& [key, rows] : layers.items()) {
     std::vector<Timing> timings;
     if (!rows.is_array()) continue;
@@ -88,7 +95,8 @@ void Tuner::save() {
   for (const auto& [key, timings] : layers_) {
     json rows = json::array();
     for (const Timing& t : timings) {
-      rows.push_back({static_cast<int>(t.src), static_cast<int>(t.dst), t.variant, t.index, t.tier, t.impl, t.seconds});
+      rows.push_back(
+          {static_cast<int>(t.src), static_cast<int>(t.dst), t.variant, t.index, t.tier, t.impl, t.seconds});
     }
     entries["layers"][key] = std::move(rows);
   }
