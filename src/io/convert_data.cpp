@@ -92,7 +92,7 @@ Status slice(NodeContext& c) {
   for (size_t i = 0; i < axes.size(); ++i) {
     LIMBER_ASSIGN(axes[i], normal_axis(axes[i], c.rank(0)));
     if (steps[i] == 0) return corrupt("a step of 0");
-    const Dim& dim = c.type(0).shape[static_cast<int>(axes[i])];
+    const Dim dim = c.type(0).shape[static_cast<int>(axes[i])];
     LIMBER_ASSIGN(const int64_t start, slice_end(c, starts[i], dim, "a start"));
     LIMBER_ASSIGN(const int64_t end, slice_end(c, ends[i], dim, "an end"));
     from.push_back(start);

@@ -40,7 +40,7 @@ Result<Target> from_scales(NodeContext& c, const std::vector<double>& scales) {
 Result<Target> from_sizes(NodeContext& c, const std::vector<Dim>& sizes) {
   Target target{.shape = Shape(sizes), .scales = {}};
   for (int i = 0; i < c.rank(0); ++i) {
-    const Dim &from = c.type(0).shape[i], &to = sizes[static_cast<size_t>(i)];
+    const Dim from = c.type(0).shape[i], to = sizes[static_cast<size_t>(i)];
     const auto ratio = div_exact(to, from);
     if (ratio && ratio->is_constant()) {
       target.scales.push_back(static_cast<double>(ratio->value()));
