@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <span>
 
-#include "io/npy.h"
+#include "tensor/npy.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace limber;

@@ -9,7 +9,7 @@
 #include "cli/json.h"
 #include "cli/options.h"
 #include "cli/table.h"
-#include "io/npy.h"
+#include "tensor/npy.h"
 
 namespace limber {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "io/npy.h"
+#include "tensor/npy.h"
 
 namespace limber {
 namespace {

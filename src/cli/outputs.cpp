@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/file.h"
-#include "io/npy.h"
+#include "tensor/npy.h"
 
 namespace limber {
 namespace {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/image.h"
-#include "io/npy.h"
+#include "tensor/npy.h"
 #include "tests/cli/program.h"
 
 namespace limber {

@@ -1,4 +1,4 @@
-#include "io/npy.h"
+#include "tensor/npy.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "io/npy.h"
+#include "tensor/npy.h"
 
 #include <array>
 #include <charconv>

@@ -1,4 +1,5 @@
-// NumPy's .npy files: versions 1 to 3, little endian. Untrusted: see io/onnx.h.
+// NumPy's .npy files: versions 1 to 3, little endian. Untrusted: a file that breaks the
+// format, or whose header promises more than the file holds, is a Status.
 #pragma once
 
 #include <cstddef>
