@@ -1,11 +1,20 @@
+# Leaves files out of a unity build (presets asan, tsan and fuzz, for the sake of compile time).
+function(limber_compile_alone folder)
+  foreach(file ${ARGN})
+    set_source_files_properties("${CMAKE_SOURCE_DIR}/${folder}/${file}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endforeach()
+endfunction()
+
 # One static library per folder under src/, made of every .cpp in it. Usage:
 #   limber_library(ops DEPENDS ir PRIVATE fmt::fmt)
 # DEPENDS names other Limber folders ("/" becomes "_"); PRIVATE and PUBLIC name third-party targets.
+# ALONE names files whose private names clash with those of a neighbour in a unity build.
 function(limber_library name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;PRIVATE;PUBLIC" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;PRIVATE;PUBLIC;ALONE" ${ARGN})
   string(REPLACE "/" "_" target "limber_${name}")
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/*.cpp")
   add_library(${target} STATIC ${sources})
+  limber_compile_alone("src/${name}" ${ARG_ALONE})
   target_include_directories(${target} PUBLIC "${CMAKE_SOURCE_DIR}/src")
   target_link_libraries(${target} PUBLIC limber_options fmt::fmt)
   foreach(dep ${ARG_DEPENDS})
@@ -19,10 +28,11 @@ endfunction()
 # out); GoogleTest cases become CTest tests.
 #   limber_test(ir DEPENDS ir)
 function(limber_test name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;PRIVATE;ALONE" ${ARGN})
   string(REPLACE "/" "_" target "${name}_test")
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/${name}/*.cpp")
   add_executable(${target} ${sources})
+  limber_compile_alone("tests/${name}" ${ARG_ALONE})
   target_include_directories(${target} PRIVATE "${CMAKE_SOURCE_DIR}")
   foreach(dep ${ARG_DEPENDS})
     string(REPLACE "/" "_" dep_target "limber_${dep}")

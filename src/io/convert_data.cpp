@@ -274,9 +274,7 @@ Status trilu(NodeContext& c) {
   return c.lower(OpKind::kTrilu, {c.in(0)}, {{"k", k}, {"upper", int64_t{c.i("upper", 1) != 0}}});
 }
 
-constexpr int64_t kAny = kNewestOpset;
-
-constexpr auto kTable = std::to_array<Converter>({
+constexpr auto kDataTable = std::to_array<Converter>({
     {"Compress", 2, 2, 1, 9, kAny, compress},
     {"Concat", 1, -1, 1, 1, kAny, concat},
     {"DepthToSpace", 1, 1, 1, 1, kAny, depth_to_space},
@@ -298,6 +296,6 @@ constexpr auto kTable = std::to_array<Converter>({
 
 }  // namespace
 
-std::span<const Converter> data_converters() { return kTable; }
+std::span<const Converter> data_converters() { return kDataTable; }
 
 }  // namespace limber::onnx_io

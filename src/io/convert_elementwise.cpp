@@ -200,9 +200,7 @@ Status dropout(NodeContext& c) {
   return {};
 }
 
-constexpr int64_t kAny = kNewestOpset;
-
-constexpr auto kTable = std::to_array<Converter>({
+constexpr auto kElementwiseTable = std::to_array<Converter>({
     {"Abs", 1, 1, 1, 1, kAny, unary<OpKind::kAbs>},
     {"Acos", 1, 1, 1, 7, kAny, unary<OpKind::kAcos>},
     {"Acosh", 1, 1, 1, 9, kAny, unary<OpKind::kAcosh>},
@@ -273,6 +271,6 @@ constexpr auto kTable = std::to_array<Converter>({
 
 }  // namespace
 
-std::span<const Converter> elementwise_converters() { return kTable; }
+std::span<const Converter> elementwise_converters() { return kElementwiseTable; }
 
 }  // namespace limber::onnx_io

@@ -294,9 +294,7 @@ Status global_lp_pool(NodeContext& c) {
   return c.lower(OpKind::kGlobalLpPool, {c.in(0)}, {{"p", p}});
 }
 
-constexpr int64_t kAny = kNewestOpset;
-
-constexpr auto kTable = std::to_array<Converter>({
+constexpr auto kLayersTable = std::to_array<Converter>({
     {"AveragePool", 1, 1, 1, 1, kAny, average_pool},
     {"BatchNormalization", 5, 5, 5, 1, kAny, batch_norm},
     {"Conv", 2, 3, 1, 1, kAny, conv},
@@ -318,6 +316,6 @@ constexpr auto kTable = std::to_array<Converter>({
 
 }  // namespace
 
-std::span<const Converter> layer_converters() { return kTable; }
+std::span<const Converter> layer_converters() { return kLayersTable; }
 
 }  // namespace limber::onnx_io

@@ -86,9 +86,7 @@ Status max_unpool(NodeContext& c) {
   return {};
 }
 
-constexpr int64_t kAny = kNewestOpset;
-
-constexpr auto kTable = std::to_array<Converter>({
+constexpr auto kOtherTable = std::to_array<Converter>({
     {"If", 1, 1, -1, 1, kAny, branch},
     {"MaxUnpool", 2, 3, 1, 9, kAny, max_unpool},
     {"NonMaxSuppression", 2, 5, 1, 10, kAny, non_max_suppression},
@@ -97,6 +95,6 @@ constexpr auto kTable = std::to_array<Converter>({
 
 }  // namespace
 
-std::span<const Converter> other_converters() { return kTable; }
+std::span<const Converter> other_converters() { return kOtherTable; }
 
 }  // namespace limber::onnx_io

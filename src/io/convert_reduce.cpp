@@ -79,9 +79,7 @@ Status cum_sum(NodeContext& c) {
                   {"reverse", int64_t{c.i("reverse", 0) != 0}}});
 }
 
-constexpr int64_t kAny = kNewestOpset;
-
-constexpr auto kTable = std::to_array<Converter>({
+constexpr auto kReduceTable = std::to_array<Converter>({
     {"ArgMax", 1, 1, 1, 1, kAny, arg_reduce<OpKind::kArgMax>},
     {"ArgMin", 1, 1, 1, 1, kAny, arg_reduce<OpKind::kArgMin>},
     {"CumSum", 2, 2, 1, 11, kAny, cum_sum},
@@ -103,6 +101,6 @@ constexpr auto kTable = std::to_array<Converter>({
 
 }  // namespace
 
-std::span<const Converter> reduce_converters() { return kTable; }
+std::span<const Converter> reduce_converters() { return kReduceTable; }
 
 }  // namespace limber::onnx_io

@@ -204,13 +204,13 @@ Status resize(NodeContext& c) {
   return {};
 }
 
-constexpr auto kTable = std::to_array<Converter>({
+constexpr auto kResizeTable = std::to_array<Converter>({
     {"Resize", 1, 4, 1, 10, kNewestOpset, resize},
     {"Upsample", 1, 2, 1, 1, 9, upsample},
 });
 
 }  // namespace
 
-std::span<const Converter> resize_converters() { return kTable; }
+std::span<const Converter> resize_converters() { return kResizeTable; }
 
 }  // namespace limber::onnx_io

@@ -326,9 +326,7 @@ Status eye_like(NodeContext& c) {
   return c.lower(OpKind::kEyeLike, {c.in(0)}, {{"k", c.i("k", 0)}, {"to", std::string(dtype_name(dtype))}});
 }
 
-constexpr int64_t kAny = kNewestOpset;
-
-constexpr auto kTable = std::to_array<Converter>({
+constexpr auto kShapeTable = std::to_array<Converter>({
     {"Constant", 0, 0, 1, 1, kAny, constant},
     {"ConstantOfShape", 1, 1, 1, 9, kAny, constant_of_shape},
     {"Expand", 2, 2, 1, 8, kAny, expand},
@@ -345,6 +343,6 @@ constexpr auto kTable = std::to_array<Converter>({
 
 }  // namespace
 
-std::span<const Converter> shape_converters() { return kTable; }
+std::span<const Converter> shape_converters() { return kShapeTable; }
 
 }  // namespace limber::onnx_io

@@ -183,7 +183,7 @@ Status softplus_rule(Rewriter& r, NodeId n) {
   return x == kNoValue ? Status() : replace_by(r, n, OpKind::kSoftplus, x);
 }
 
-Status activation_rule(Rewriter& r, NodeId n) {
+Status pattern_rule(Rewriter& r, NodeId n) {
   if (!is_float(r.graph().type(r.output(n)).dtype)) return {};
   switch (r.node(n).op) {
     case OpKind::kLog:
@@ -200,6 +200,6 @@ Status activation_rule(Rewriter& r, NodeId n) {
 
 }  // namespace
 
-Status fuse_activation_patterns(Graph& graph) { return sweep_all(graph, activation_rule); }
+Status fuse_activation_patterns(Graph& graph) { return sweep_all(graph, pattern_rule); }
 
 }  // namespace limber
