@@ -1,0 +1,212 @@
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <unordered_map>
+
+#include "base/file.h"
+#include "data/classes.h"
+#include "data/dataset.h"
+#include "data/image.h"
+
+namespace limber {
+namespace {
+
+constexpr size_t kMaxFileBytes = size_t{1} << 30;
+constexpr size_t kMaxFields = 64;
+constexpr std::string_view kPathTitles[] = {"path", "file", "filename", "file_name", "image"};
+constexpr std::string_view kLabelTitles[] = {"label", "class", "target", "category"};
+
+struct Row {
+  std::string path;
+  std::string label;
+  size_t line;  // from 1
+};
+
+struct Columns {
+  size_t path = 0;
+  size_t label = 1;
+  size_t fields = 2;  // in every line
+};
+
+class Manifest : public Dataset {
+ public:
+  struct Image {
+    std::string path;
+    int32_t label;
+  };
+
+  Manifest(ClassNames classes, std::vector<Image> images)
+      : Dataset(std::move(classes)), images_(std::move(images)) {}
+
+  size_t size() const override { return images_.size(); }
+  int64_t label(size_t index) const override { return images_[index].label; }
+  std::string name(size_t index) const override { return images_[index].path; }
+  Result<Sample> get(size_t index) const override {
+    LIMBER_ASSIGN(Tensor image, load_image(images_[index].path));
+    return Sample{std::move(image), label(index)};
+  }
+
+ private:
+  std::vector<Image> images_;
+};
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r";
+  const size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+// Takes one field off the front of `line`, with the comma behind it. Quotes inside a quoted field are
+// doubled.
+Result<std::string> take_field(std::string_view& line) {
+  line = trimmed(line);
+  if (line.empty() || line[0] != '"') {
+    const size_t comma = std::min(line.find(','), line.size());
+    std::string field(trimmed(line.substr(0, comma)));
+    line.remove_prefix(comma);
+    return field;
+  }
+  std::string field;
+  size_t at = 1;
+  for (;; ++at) {
+    if (at >= line.size()) return corrupt("a quoted field without its closing quote");
+    if (line[at] != '"') {
+      field += line[at];
+    } else if (at + 1 < line.size() && line[at + 1] == '"') {
+      field += line[++at];
+    } else {
+      break;
+    }
+  }
+  line = trimmed(line.substr(at + 1));
+  if (!line.empty() && line[0] != ',') return corrupt("text after the closing quote of a field");
+  return field;
+}
+
+Result<std::vector<std::string>> split_fields(std::string_view line) {
+  if (line.find('\0') != std::string_view::npos) return corrupt("a zero byte; this is not a text file");
+  std::vector<std::string> fields;
+  for (;;) {
+    LIMBER_ASSIGN(std::string field, take_field(line));
+    fields.push_back(std::move(field));
+    if (line.empty()) return fields;
+    line.remove_prefix(1);  // the comma
+    if (fields.size() == kMaxFields) return corrupt("more than {} fields", kMaxFields);
+  }
+}
+
+size_t find_title(const std::vector<std::string>& fields, std::span<const std::string_view> titles) {
+  for (size_t i = 0; i < fields.size(); ++i) {
+    std::string lower = fields[i];
+    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (std::find(titles.begin(), titles.end(), lower) != titles.end()) return i;
+  }
+  return fields.size();
+}
+
+// A header is a line that has both titles.
+bool is_header(const std::vector<std::string>& fields, Columns& columns) {
+  const size_t path = find_title(fields, kPathTitles);
+  const size_t label = find_title(fields, kLabelTitles);
+  if (path == fields.size() || label == fields.size()) return false;
+  columns = {path, label, fields.size()};
+  return true;
+}
+
+Result<Row> make_row(std::vector<std::string> fields, const Columns& columns, size_t line) {
+  if (fields.size() != columns.fields) {
+    return corrupt(
+        "{} fields where {} are expected; a line is path,label, and a path with a comma needs quotes",
+        fields.size(), columns.fields);
+  }
+  if (fields[columns.path].empty()) return corrupt("the path is empty");
+  if (fields[columns.label].empty()) return corrupt("the label of '{}' is empty", fields[columns.path]);
+  return Row{std::move(fields[columns.path]), std::move(fields[columns.label]), line};
+}
+
+Result<std::vector<Row>> parse_rows(std::string_view text, const std::string& csv) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  std::vector<Row> rows;
+  Columns columns;
+  bool first = true;
+  for (size_t number = 1; !text.empty(); ++number) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = trimmed(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty()) continue;
+    auto fields = split_fields(line);
+    if (!fields.ok()) return fields.status().in(fmt::format("{}:{}", csv, number));
+    if (std::exchange(first, false) && is_header(*fields, columns)) continue;
+    auto row = make_row(*std::move(fields), columns, number);
+    if (!row.ok()) return row.status().in(fmt::format("{}:{}", csv, number));
+    rows.push_back(*std::move(row));
+  }
+  if (rows.empty()) return corrupt("{}: no images; expected lines of path,label", csv);
+  return rows;
+}
+
+using Index = std::unordered_map<std::string, int32_t>;
+
+Index index_of(const ClassNames& names) {
+  Index index;
+  for (size_t i = 0; i < names.size(); ++i) index.emplace(names[i], static_cast<int32_t>(i));
+  return index;
+}
+
+Result<ClassNames> classes_of(const std::vector<Row>& rows, bool numbers) {
+  if (numbers) {
+    int64_t highest = 0;
+    for (const Row& row : rows) highest = std::max(highest, *parse_number(row.label));
+    return numbered_classes(std::min(highest, kMaxClasses - 1) + 1);
+  }
+  ClassNames names;
+  for (const Row& row : rows) names.push_back(row.label);
+  sort_names(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  if (static_cast<int64_t>(names.size()) <= kMaxClasses) return names;
+  return error(Code::kResourceExhausted, "{} different labels, at most {} are read", names.size(),
+               kMaxClasses);
+}
+
+Result<int32_t> label_of(const Row& row, bool numbers, const Index& index, const ClassNames& classes) {
+  if (numbers) {
+    const int64_t label = *parse_number(row.label);
+    if (label >= 0 && label < static_cast<int64_t>(classes.size())) return static_cast<int32_t>(label);
+    return invalid("label {} of '{}'; labels must be in 0..{}", label, row.path, classes.size() - 1);
+  }
+  const auto found = index.find(row.label);
+  if (found != index.end()) return found->second;
+  return invalid("label '{}' of '{}' is not one of the {} classes ({})", row.label, row.path, classes.size(),
+                 quote_some(classes));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Dataset>> open_manifest(const std::string& csv, const ClassNames& expected) {
+  LIMBER_ASSIGN(const std::string text, os_files().read(csv, kMaxFileBytes));
+  LIMBER_ASSIGN(std::vector<Row> rows, parse_rows(text, csv));
+  const auto all = [&rows](const auto& test) { return std::all_of(rows.begin(), rows.end(), test); };
+  // Expected classes may be called "1", "2" ...: then a label that is such a name means it.
+  Index index = index_of(expected);
+  const bool names = !expected.empty() && all([&](const Row& row) { return index.contains(row.label); });
+  const bool numbers = !names && all([](const Row& row) { return parse_number(row.label).has_value(); });
+  ClassNames classes = expected;
+  if (expected.empty()) {
+    auto own = classes_of(rows, numbers);
+    if (!own.ok()) return own.status().in(csv);
+    classes = *std::move(own);
+    index = index_of(classes);
+  }
+  const std::filesystem::path folder = std::filesystem::path(csv).parent_path();
+  std::vector<Manifest::Image> images;
+  images.reserve(rows.size());
+  for (const Row& row : rows) {
+    auto label = label_of(row, numbers, index, classes);
+    if (!label.ok()) return label.status().in(fmt::format("{}:{}", csv, row.line));
+    images.push_back({(folder / row.path).string(), *label});
+  }
+  return std::unique_ptr<Dataset>(std::make_unique<Manifest>(std::move(classes), std::move(images)));
+}
+
+}  // namespace limber
