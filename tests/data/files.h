@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
-#include "base/file.h"
 #include "data/image.h"
 
 namespace limber {
@@ -28,8 +28,12 @@ class Folder {
   const std::string& path() const { return path_; }
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
   std::string write(const std::string& name, const std::string& bytes) const {
-    EXPECT_TRUE(os_files().write(*this / name, bytes).ok());
-    return *this / name;
+    const std::filesystem::path path(*this / name);
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream file(path, std::ios::binary);
+    file << bytes;
+    EXPECT_TRUE(file.flush().good()) << path;
+    return path.string();
   }
   // An image whose every pixel is `value`.
   std::string write_image(const std::string& name, uint8_t value, int side = 4) const {

@@ -18,7 +18,7 @@ TEST(Manifest, PathsAreRelativeToTheFile) {
   folder.write_image("sub/one.png", 1);
   const auto two = folder.write_image("two, or so.png", 2);
   const auto data = open_manifest(folder.write(
-      "m.csv", "sub/one.png,cat\r\n\n  \"two, or so.png\" , \"a \"\"dog\"\"\"\n" + "\"" + two + "x\",cat"));
+      "m.csv", "sub/one.png,cat\r\n\n  \"two, or so.png\" , \"a \"\"dog\"\"\"\n\"" + two + "x\",cat"));
   ASSERT_TRUE(data.ok()) << data.status().message();
   ASSERT_EQ((*data)->size(), 3u);
   EXPECT_EQ((*data)->class_names(), (ClassNames{"a \"dog\"", "cat"}));
