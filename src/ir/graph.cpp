@@ -56,8 +56,21 @@ ValueId Graph::add(OpKind op, std::vector<ValueId> inputs, Attrs attrs, TensorTy
   return node(add_node(op, std::move(inputs), std::move(attrs), {std::move(type)}, name)).outputs[0];
 }
 
+ValueId Graph::add_optional_output(NodeId node, size_t index, TensorType type, std::string_view name) {
+  const ValueId v = add_value({std::string(name), std::move(type), Role::kActivation, node, {}});
+  std::vector<ValueId>& outputs = mutable_node(node).outputs;
+  if (outputs.size() <= index) outputs.resize(index + 1, kNoValue);
+  LIMBER_ASSERT(outputs[index] == kNoValue);
+  outputs[index] = v;
+  return v;
+}
+
 void Graph::add_output(ValueId value, std::string_view name, ValueId rows) {
-  outputs_.push_back({value, std::string(name), rows});
+  outputs_.push_back({value, std::string(name), rows, kNoValue});
+}
+
+void Graph::add_update(ValueId target, ValueId value) {
+  outputs_.push_back({value, this->value(target).name, kNoValue, target});
 }
 
 std::optional<ValueId> Graph::find(std::string_view name) const {
@@ -79,6 +92,14 @@ std::vector<std::vector<NodeId>> Graph::readers() const {
 bool Graph::is_output(ValueId v) const {
   return std::any_of(outputs_.begin(), outputs_.end(),
                      [v](const Output& o) { return o.value == v || o.rows == v; });
+}
+
+std::vector<bool> Graph::updated() const {
+  std::vector<bool> updated(values_.size(), false);
+  for (const Output& o : outputs_) {
+    if (o.into != kNoValue) updated[o.into.index] = true;
+  }
+  return updated;
 }
 
 void Graph::rename(ValueId v, std::string_view name) {
@@ -160,7 +181,7 @@ void Graph::compact() {
     if (v != kNoValue) used[v.index] = true;
   };
   for (ValueId v : inputs_) use(v);
-  for (const Output& o : outputs_) use(o.value), use(o.rows);
+  for (const Output& o : outputs_) use(o.value), use(o.rows), use(o.into);
   for (uint32_t n : order) {
     for (ValueId v : nodes_[n].inputs) use(v);
     for (ValueId v : nodes_[n].outputs) use(v);
@@ -190,7 +211,7 @@ void Graph::compact() {
     nodes.push_back(std::move(node));
   }
   for (ValueId& v : inputs_) renumber(v);
-  for (Output& o : outputs_) renumber(o.value), renumber(o.rows);
+  for (Output& o : outputs_) renumber(o.value), renumber(o.rows), renumber(o.into);
   nodes_ = std::move(nodes);
   values_ = std::move(values);
 }

@@ -56,6 +56,9 @@ struct Output {
   ValueId value;
   std::string name;         // what the outside calls it; unique among outputs
   ValueId rows = kNoValue;  // i64[]: how many leading rows of `value` are valid (detection outputs)
+  // A parameter or state that holds `value` after the run: how a graph trains. During the run every
+  // reader sees the old one.
+  ValueId into = kNoValue;
 };
 
 class Graph {
@@ -72,7 +75,11 @@ class Graph {
   // The same for the usual case of one output.
   ValueId add(OpKind op, std::vector<ValueId> inputs, Attrs attrs, TensorType type,
               std::string_view name = {});
+  // Output `index` of a node that was left out or absent until now. Those between become absent.
+  ValueId add_optional_output(NodeId node, size_t index, TensorType type, std::string_view name = {});
   void add_output(ValueId value, std::string_view name, ValueId rows = kNoValue);
+  // After a run `target` holds `value`. The output is named after the target.
+  void add_update(ValueId target, ValueId value);
 
   // --- reading ------------------------------------------------------------------------------------------
   size_t num_values() const { return values_.size(); }
@@ -88,6 +95,8 @@ class Graph {
   // Nodes that read each value, by value index; a node that reads it twice is listed twice.
   std::vector<std::vector<NodeId>> readers() const;
   bool is_output(ValueId v) const;
+  // By value: is it the target of an update?
+  std::vector<bool> updated() const;
 
   // --- changing. Passes mostly build a new graph; these are for small edits. ------------------------------
   Node& mutable_node(NodeId n) { return LIMBER_ASSERT(n.index < nodes_.size()), nodes_[n.index]; }

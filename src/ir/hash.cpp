@@ -20,7 +20,10 @@ class GraphHasher {
     for (ValueId v : graph_.inputs()) hasher_.add(graph_.value(v).name).add(graph_.type(v).to_string());
     for (uint32_t n = 0; n < graph_.num_nodes(); ++n) node(n);
     hasher_.add(uint64_t{graph_.outputs().size()});
-    for (const Output& o : graph_.outputs()) hasher_.add(o.name).add(key(o.value)).add(key(o.rows));
+    for (const Output& o : graph_.outputs()) {
+      hasher_.add(o.name).add(key(o.value)).add(key(o.rows));
+      if (o.into != kNoValue) hasher_.add("into").add(key(o.into));
+    }
     return hasher_.digest();
   }
 

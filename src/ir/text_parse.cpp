@@ -441,6 +441,9 @@ class Parser {
       LIMBER_ASSIGN(rows, used_value());
     }
     graph_.add_output(value, name, rows);
+    if (lexer_.accept_word("into")) {
+      LIMBER_ASSIGN(graph_.mutable_outputs().back().into, used_value());
+    }
     return {};
   }
 

@@ -123,7 +123,8 @@ class Printer {
     for (const Node& n : graph_.nodes()) node(n);
     for (const Output& o : graph_.outputs()) {
       const std::string rows = o.rows == kNoValue ? "" : fmt::format(" rows {}", name(o.rows));
-      line("  output {} as {}{}", name(o.value), text::quoted(o.name), rows);
+      const std::string into = o.into == kNoValue ? "" : fmt::format(" into {}", name(o.into));
+      line("  output {} as {}{}{}", name(o.value), text::quoted(o.name), rows, into);
     }
     line("}}");
     return std::move(out_);

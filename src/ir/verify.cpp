@@ -57,6 +57,20 @@ Status check_node(const Graph& g, uint32_t index) {
   return {};
 }
 
+Status check_update(const Graph& g, const Output& o, std::set<ValueId>& targets) {
+  if (o.into.index >= g.num_values()) return invalid("output '{}': what it updates does not exist", o.name);
+  const Value& target = g.value(o.into);
+  if (target.role != Role::kParameter && target.role != Role::kState) {
+    return invalid("output '{}' updates '{}', which is neither a parameter nor state", o.name, target.name);
+  }
+  if (target.type != g.type(o.value)) {
+    return invalid("output '{}' has type {}, '{}' has {}", o.name, g.type(o.value).to_string(), target.name,
+                   target.type.to_string());
+  }
+  if (!targets.insert(o.into).second) return invalid("'{}' is updated twice", target.name);
+  return {};
+}
+
 }  // namespace
 
 Status verify_structure(const Graph& g) {
@@ -67,11 +81,13 @@ Status verify_structure(const Graph& g) {
       return invalid("graph input {} is not an input", v.index);
   }
   std::set<std::string_view> names;
+  std::set<ValueId> targets;
   for (const Output& o : g.outputs()) {
     if (o.value.index >= g.num_values()) return invalid("output '{}': its value does not exist", o.name);
     if (o.rows != kNoValue && o.rows.index >= g.num_values())
       return invalid("output '{}': its row count does not exist", o.name);
     if (!names.insert(o.name).second) return invalid("output '{}' is listed twice", o.name);
+    if (o.into != kNoValue) LIMBER_TRY(check_update(g, o, targets));
   }
   return {};
 }

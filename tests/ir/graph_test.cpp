@@ -87,6 +87,34 @@ TEST(Graph, CompactKeepsNodesOfRowCounts) {
   EXPECT_EQ(g.outputs()[0].rows, *g.find("rows"));
 }
 
+TEST(Graph, CompactKeepsWhatAnUpdateWritesTo) {
+  Graph g;
+  g.add_parameter("dead_weight", kType);
+  const ValueId w = g.add_parameter("w", kType), x = g.add_input("x", kType);
+  g.add_update(w, relu(g, x, "new_w"));
+  g.compact();
+  EXPECT_EQ(g.find("dead_weight"), std::nullopt);
+  ASSERT_TRUE(g.find("w").has_value());
+  EXPECT_EQ(g.outputs()[0].name, "w");
+  EXPECT_EQ(g.outputs()[0].into, *g.find("w"));
+  EXPECT_EQ(g.outputs()[0].value, *g.find("new_w"));
+  EXPECT_EQ(g.updated(), (std::vector<bool>{true, false, false}));
+  EXPECT_TRUE(verify_structure(g).ok());
+}
+
+TEST(Graph, OptionalOutputsMayComeLater) {
+  Graph g;
+  const ValueId x = g.add_input("x", kType);
+  const NodeId n = g.add_node(OpKind::kLayerNorm, {x}, {}, {kType}, "norm");
+  const ValueId inv_std = g.add_optional_output(n, 2, kType, "inv_std");
+  EXPECT_EQ(g.node(n).outputs.size(), 3u);
+  EXPECT_EQ(g.node(n).outputs[1], kNoValue);
+  EXPECT_EQ(g.node(n).outputs[2], inv_std);
+  const ValueId mean = g.add_optional_output(n, 1, kType);
+  EXPECT_EQ(g.node(n).outputs[1], mean);
+  EXPECT_TRUE(verify_structure(g).ok());
+}
+
 TEST(Graph, CompactKeepsTheOrderPeopleWrote) {
   Graph g;
   const ValueId x = g.add_input("x", kType);
@@ -164,6 +192,24 @@ TEST(VerifyStructure, NamesWhatIsWrong) {
     bad.mutable_value(bad.add_constant("c", Tensor::scalar(1.0f))).type = kType;
     EXPECT_EQ(message(bad), "constant 'c': its bytes do not match its type f32[2,3]");
   }
+}
+
+TEST(VerifyStructure, ChecksUpdates) {
+  Graph g;
+  const ValueId x = g.add_input("x", kType), w = g.add_parameter("w", kType),
+                other = g.add_parameter("other", {DType::kF32, {3}}, Role::kState);
+  g.add_update(w, x);
+  const auto message_with = [&](ValueId into) {
+    Graph bad = g;
+    bad.add_output(x, "y");
+    bad.mutable_outputs().back().into = into;
+    return verify_structure(bad).message();
+  };
+  EXPECT_EQ(message_with(kNoValue), "");
+  EXPECT_EQ(message_with(ValueId{99}), "output 'y': what it updates does not exist");
+  EXPECT_EQ(message_with(x), "output 'y' updates 'x', which is neither a parameter nor state");
+  EXPECT_EQ(message_with(other), "output 'y' has type f32[2,3], 'other' has f32[3]");
+  EXPECT_EQ(message_with(w), "'w' is updated twice");
 }
 
 TEST(OpKind, NamesRoundTrip) {

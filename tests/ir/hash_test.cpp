@@ -39,6 +39,21 @@ TEST(GraphHash, NamesOfActivationsConstantsAndNodesDoNotCount) {
   EXPECT_EQ(hash_of(changed("\"g\"", "\"h\"")), hash_of(kBase));
 }
 
+TEST(GraphHash, UpdatesCount) {
+  constexpr const char* kStep = R"(graph "g" {
+  input %x: f32[4]
+  param %a: f32[4]
+  param %b: f32[4]
+  output %x as "out"%s
+})";
+  const auto with = [&](std::string_view update) {
+    std::string text = kStep;
+    return hash_of(text.replace(text.find("%s"), 2, update));
+  };
+  EXPECT_NE(with(" into %a"), with(""));
+  EXPECT_NE(with(" into %a"), with(" into %b"));
+}
+
 TEST(GraphHash, EverythingElseCounts) {
   const std::pair<const char*, const char*> changes[] = {{"%w", "%v"},
                                                          {"%x", "%z"},

@@ -56,6 +56,26 @@ TEST(Text, ParsesAndPrintsTheSame) {
   EXPECT_EQ(graph->value(*graph->find("bn.mean")).role, Role::kState);
 }
 
+TEST(Text, UpdatesRoundTrip) {
+  constexpr const char* kStep = R"(graph "step" {
+  input %x: f32[4]
+  param %w: f32[4]
+  state %s: f32[4]
+  %new_w: f32[4] = Sub(%w, %x)
+  output %new_w as "w" into %w
+  output %x as "s" into %s
+}
+)";
+  const auto graph = parse(kStep);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_EQ(print(*graph), kStep);
+  EXPECT_EQ(graph->outputs()[0].into, *graph->find("w"));
+  EXPECT_EQ(graph->outputs()[1].into, *graph->find("s"));
+  expect_round_trip(*graph);
+  EXPECT_NE(complaint(in_graph("input %x: f32[4]\noutput %x as \"w\" into %w")).find("'w'"),
+            std::string::npos);
+}
+
 TEST(Text, CommentsAndSpaceMeanNothing) {
   const auto graph = parse(
       "# a net\ngraph\"g\"{input%x :f32[ 2 , N ]#two\n%y\n: f32[2,N]=Relu ( %x ){ }\"n\" output %y # y\n} # "
