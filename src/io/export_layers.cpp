@@ -111,6 +111,8 @@ Status batch_norm(Exporter& e, const Node& node, bool training) {
   Attrs attrs = renamed(node.attrs, {{"epsilon", "epsilon"}, {"momentum", "momentum"}});
   if (training) attrs.set("training_mode", int64_t{1});
   Names outputs = e.names(node.outputs);
+  if (!node.attrs.s("act", "").empty()) return unsupported("it has a fused activation");
+  if (outputs.size() > 3) return unsupported("ONNX has no output for the statistics of the batch");
   // ONNX wants all three outputs in training mode.
   for (size_t i = 0; training && i < 3; ++i) {
     if (i >= outputs.size() || outputs[i].empty()) return unsupported("output {} is not named", i);

@@ -103,4 +103,21 @@ Status rules::check_activation(const Attrs& attrs) {
   return invalid("attribute 'act' is '{}', expected one of {}", act, list);
 }
 
+bool rules::known_from_output(const Activation& activation) {
+  switch (activation.op) {
+    case OpKind::kRelu:
+    case OpKind::kClip:
+    case OpKind::kSigmoid:
+    case OpKind::kTanh:
+    case OpKind::kHardSigmoid:
+    case OpKind::kSoftplus:
+      return true;
+    case OpKind::kLeakyRelu:
+    case OpKind::kElu:
+      return activation.alpha >= 0;
+    default:
+      return false;
+  }
+}
+
 }  // namespace limber

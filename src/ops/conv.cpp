@@ -1,3 +1,4 @@
+#include "ops/gradients.h"
 #include "ops/window.h"
 
 namespace limber {
@@ -111,8 +112,10 @@ constexpr AttrSpec kConvTransposeAttrs[] = {
 
 }  // namespace
 
-constinit const OpDef kConvOp = {OpKind::kConv, 2, 4, 1, 1, kConvAttrs, infer_conv, flops_conv};
-constinit const OpDef kConvTransposeOp = {
-    OpKind::kConvTranspose, 2, 3, 1, 1, kConvTransposeAttrs, infer_conv_transpose, flops_conv_transpose};
+constinit const OpDef kConvOp =
+    gradients::with({OpKind::kConv, 2, 4, 1, 1, kConvAttrs, infer_conv, flops_conv}, gradients::conv);
+constinit const OpDef kConvTransposeOp = gradients::with(
+    {OpKind::kConvTranspose, 2, 3, 1, 1, kConvTransposeAttrs, infer_conv_transpose, flops_conv_transpose},
+    gradients::conv_transpose);
 
 }  // namespace limber

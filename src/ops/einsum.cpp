@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ops/gradients.h"
 #include "ops/rules.h"
 
 namespace limber {
@@ -178,6 +179,7 @@ constexpr AttrSpec kEquation[] = {required("equation", AttrKind::kString)};
 
 }  // namespace
 
-constinit const OpDef kEinsumOp = {OpKind::kEinsum, 1, -1, 1, 1, kEquation, infer_einsum, flops_einsum};
+constinit const OpDef kEinsumOp =
+    gradients::with({OpKind::kEinsum, 1, -1, 1, 1, kEquation, infer_einsum, flops_einsum}, gradients::einsum);
 
 }  // namespace limber

@@ -1,3 +1,4 @@
+#include "ops/gradients.h"
 #include "ops/rules.h"
 
 namespace limber {
@@ -127,15 +128,22 @@ constexpr AttrSpec kEyeAttrs[] = {required("k", AttrKind::kInt), required("to", 
 
 }  // namespace
 
-constinit const OpDef kGatherOp = {OpKind::kGather, 2, 2, 1, 1, kAxis, infer_gather, no_flops};
-constinit const OpDef kGatherElementsOp = {OpKind::kGatherElements, 2,       2, 1, 1, kAxis,
-                                           infer_gather_elements,   no_flops};
-constinit const OpDef kGatherNDOp = {OpKind::kGatherND, 2, 2, 1, 1, kBatchDims, infer_gather_nd, no_flops};
-constinit const OpDef kScatterElementsOp = {OpKind::kScatterElements, 3,       3, 1, 1, kAxisReduction,
-                                            infer_scatter_elements,   no_flops};
-constinit const OpDef kScatterNDOp = {OpKind::kScatterND, 3, 3, 1, 1, kReduction, infer_scatter_nd, no_flops};
-constinit const OpDef kOneHotOp = {OpKind::kOneHot, 2, 2, 1, 1, kOneHotAttrs, infer_one_hot, no_flops};
-constinit const OpDef kEyeLikeOp = {OpKind::kEyeLike, 1, 1, 1, 1, kEyeAttrs, infer_eye_like, no_flops};
+constinit const OpDef kGatherOp =
+    gradients::with({OpKind::kGather, 2, 2, 1, 1, kAxis, infer_gather, no_flops}, gradients::gather);
+constinit const OpDef kGatherElementsOp =
+    gradients::with({OpKind::kGatherElements, 2, 2, 1, 1, kAxis, infer_gather_elements, no_flops},
+                    gradients::gather_elements);
+constinit const OpDef kGatherNDOp = gradients::with(
+    {OpKind::kGatherND, 2, 2, 1, 1, kBatchDims, infer_gather_nd, no_flops}, gradients::gather_nd);
+constinit const OpDef kScatterElementsOp =
+    gradients::with({OpKind::kScatterElements, 3, 3, 1, 1, kAxisReduction, infer_scatter_elements, no_flops},
+                    gradients::scatter_elements);
+constinit const OpDef kScatterNDOp = gradients::with(
+    {OpKind::kScatterND, 3, 3, 1, 1, kReduction, infer_scatter_nd, no_flops}, gradients::scatter_nd);
+constinit const OpDef kOneHotOp =
+    gradients::with({OpKind::kOneHot, 2, 2, 1, 1, kOneHotAttrs, infer_one_hot, no_flops}, gradients::one_hot);
+constinit const OpDef kEyeLikeOp =
+    gradients::with({OpKind::kEyeLike, 1, 1, 1, 1, kEyeAttrs, infer_eye_like, no_flops}, gradients::zero);
 constinit const OpDef kShapeOfOp = {OpKind::kShapeOf, 1, 1, 1, 1, {}, infer_shape_of, no_flops};
 
 }  // namespace limber

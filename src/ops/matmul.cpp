@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/gradients.h"
 #include "ops/rules.h"
 
 namespace limber {
@@ -118,9 +119,12 @@ constexpr AttrSpec kAttentionAttrs[] = {required("scale", AttrKind::kFloat)};
 
 }  // namespace
 
-constinit const OpDef kGemmOp = {OpKind::kGemm, 2, 3, 1, 1, kGemmAttrs, infer_gemm, flops_matmul};
-constinit const OpDef kMatMulOp = {OpKind::kMatMul, 2, 4, 1, 1, kMatMulAttrs, infer_matmul, flops_matmul};
-constinit const OpDef kAttentionOp = {OpKind::kAttention, 3, 4, 1, 1, kAttentionAttrs, infer_attention,
-                                      flops_attention};
+constinit const OpDef kGemmOp =
+    gradients::with({OpKind::kGemm, 2, 3, 1, 1, kGemmAttrs, infer_gemm, flops_matmul}, gradients::gemm);
+constinit const OpDef kMatMulOp = gradients::with(
+    {OpKind::kMatMul, 2, 4, 1, 1, kMatMulAttrs, infer_matmul, flops_matmul}, gradients::matmul);
+constinit const OpDef kAttentionOp =
+    gradients::with({OpKind::kAttention, 3, 4, 1, 1, kAttentionAttrs, infer_attention, flops_attention},
+                    gradients::attention);
 
 }  // namespace limber

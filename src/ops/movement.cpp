@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/gradients.h"
 #include "ops/rules.h"
 
 namespace limber {
@@ -153,21 +154,24 @@ constexpr AttrSpec kTriluAttrs[] = {required("k", AttrKind::kInt), required("upp
 constexpr AttrSpec kReverseAttrs[] = {required("batch_axis", AttrKind::kInt),
                                       required("time_axis", AttrKind::kInt)};
 
-constexpr OpDef mover(OpKind op, InferFn infer, std::span<const AttrSpec> attrs) {
-  return {op, 1, 1, 1, 1, attrs, infer, no_flops};
+constexpr OpDef mover(OpKind op, InferFn infer, std::span<const AttrSpec> attrs, gradients::Rule* gradient) {
+  return {op, 1, 1, 1, 1, attrs, infer, no_flops, OpFamily::kOther, gradient};
 }
 
 }  // namespace
 
-constinit const OpDef kReshapeOp = mover(OpKind::kReshape, infer_reshape, kShapeAttr);
-constinit const OpDef kTransposeOp = mover(OpKind::kTranspose, infer_transpose, kPerm);
-constinit const OpDef kExpandOp = mover(OpKind::kExpand, infer_expand, kShapeAttr);
-constinit const OpDef kTileOp = mover(OpKind::kTile, infer_tile, kRepeats);
-constinit const OpDef kConcatOp = {OpKind::kConcat, 1, -1, 1, 1, kAxis, infer_concat, no_flops};
-constinit const OpDef kSplitOp = {OpKind::kSplit, 1, 1, 1, -1, kSplitAttrs, infer_split, no_flops};
-constinit const OpDef kPadOp = mover(OpKind::kPad, infer_pad, kPadAttrs);
-constinit const OpDef kTriluOp = mover(OpKind::kTrilu, infer_trilu, kTriluAttrs);
-constinit const OpDef kReverseSequenceOp = {OpKind::kReverseSequence, 2,       2, 1, 1, kReverseAttrs,
-                                            infer_reverse_sequence,   no_flops};
+constinit const OpDef kReshapeOp = mover(OpKind::kReshape, infer_reshape, kShapeAttr, gradients::reshape);
+constinit const OpDef kTransposeOp = mover(OpKind::kTranspose, infer_transpose, kPerm, gradients::transpose);
+constinit const OpDef kExpandOp = mover(OpKind::kExpand, infer_expand, kShapeAttr, gradients::expand);
+constinit const OpDef kTileOp = mover(OpKind::kTile, infer_tile, kRepeats, gradients::tile);
+constinit const OpDef kConcatOp =
+    gradients::with({OpKind::kConcat, 1, -1, 1, 1, kAxis, infer_concat, no_flops}, gradients::concat);
+constinit const OpDef kSplitOp =
+    gradients::with({OpKind::kSplit, 1, 1, 1, -1, kSplitAttrs, infer_split, no_flops}, gradients::split);
+constinit const OpDef kPadOp = mover(OpKind::kPad, infer_pad, kPadAttrs, gradients::pad);
+constinit const OpDef kTriluOp = mover(OpKind::kTrilu, infer_trilu, kTriluAttrs, gradients::trilu);
+constinit const OpDef kReverseSequenceOp =
+    gradients::with({OpKind::kReverseSequence, 2, 2, 1, 1, kReverseAttrs, infer_reverse_sequence, no_flops},
+                    gradients::reverse_sequence);
 
 }  // namespace limber

@@ -1,3 +1,4 @@
+#include "ops/gradients.h"
 #include "ops/rules.h"
 
 namespace limber {
@@ -25,7 +26,10 @@ Result<Types> infer_batch_norm(const InferArgs& args) {
 Result<Types> infer_batch_norm_training(const InferArgs& args) {
   LIMBER_TRY(check_channel_norm(args));
   LIMBER_TRY(check_finite(args, "momentum"));
-  return Types{args.input(0), args.input(3), args.input(4)};
+  LIMBER_TRY(choice_attr(args, "act", "", {"", "relu"}).status());
+  Types types{args.input(0), args.input(3), args.input(4), args.input(3), args.input(4)};
+  types.resize(static_cast<size_t>(args.num_outputs));
+  return types;
 }
 
 Result<Types> infer_group_norm(const InferArgs& args) {
@@ -70,8 +74,9 @@ Result<Types> infer_lp_norm(const InferArgs& args) {
 }
 
 constexpr AttrSpec kEpsilon[] = {required("epsilon", AttrKind::kFloat)};
-constexpr AttrSpec kEpsilonMomentum[] = {required("epsilon", AttrKind::kFloat),
-                                         required("momentum", AttrKind::kFloat)};
+constexpr AttrSpec kBatchNormTrainingAttrs[] = {required("epsilon", AttrKind::kFloat),
+                                                required("momentum", AttrKind::kFloat),
+                                                optional("act", AttrKind::kString)};
 constexpr AttrSpec kAxisEpsilon[] = {required("axis", AttrKind::kInt), required("epsilon", AttrKind::kFloat)};
 constexpr AttrSpec kGroupsEpsilon[] = {required("groups", AttrKind::kInt),
                                        required("epsilon", AttrKind::kFloat)};
@@ -79,21 +84,30 @@ constexpr AttrSpec kLrnAttrs[] = {required("size", AttrKind::kInt), required("al
                                   required("beta", AttrKind::kFloat), required("bias", AttrKind::kFloat)};
 constexpr AttrSpec kAxisP[] = {required("axis", AttrKind::kInt), required("p", AttrKind::kInt)};
 
+constexpr InPlace kRunningStatistics[] = {{1, 3}, {2, 4}};
+
 }  // namespace
 
 // Per element: inference scales and adds; the others also sum, subtract, square and sum.
-constinit const OpDef kBatchNormOp = {OpKind::kBatchNorm,  5, 5, 1, 1, kEpsilon, infer_batch_norm,
-                                      flops_per_element<2>};
-constinit const OpDef kBatchNormTrainingOp = {
-    OpKind::kBatchNormTraining, 5, 5, 3, 3, kEpsilonMomentum, infer_batch_norm_training,
-    flops_per_element<6>};
-constinit const OpDef kLayerNormOp = {OpKind::kLayerNorm,  1, 3, 1, 3, kAxisEpsilon, infer_layer_norm,
-                                      flops_per_element<6>};
-constinit const OpDef kInstanceNormOp = {OpKind::kInstanceNorm, 3, 3, 1, 1, kEpsilon, infer_batch_norm,
-                                         flops_per_element<6>};
-constinit const OpDef kGroupNormOp = {OpKind::kGroupNorm,  3, 3, 1, 1, kGroupsEpsilon, infer_group_norm,
-                                      flops_per_element<6>};
-constinit const OpDef kLRNOp = {OpKind::kLRN, 1, 1, 1, 1, kLrnAttrs, infer_lrn, flops_per_element<6>};
-constinit const OpDef kLpNormOp = {OpKind::kLpNorm, 1, 1, 1, 1, kAxisP, infer_lp_norm, flops_per_element<3>};
+constinit const OpDef kBatchNormOp =
+    gradients::with({OpKind::kBatchNorm, 5, 5, 1, 1, kEpsilon, infer_batch_norm, flops_per_element<2>},
+                    gradients::batch_norm);
+constinit const OpDef kBatchNormTrainingOp = gradients::with(
+    {OpKind::kBatchNormTraining, 5, 5, 3, 5, kBatchNormTrainingAttrs, infer_batch_norm_training,
+     flops_per_element<6>, OpFamily::kOther, nullptr, kRunningStatistics},
+    gradients::batch_norm_training);
+constinit const OpDef kLayerNormOp =
+    gradients::with({OpKind::kLayerNorm, 1, 3, 1, 3, kAxisEpsilon, infer_layer_norm, flops_per_element<6>},
+                    gradients::layer_norm);
+constinit const OpDef kInstanceNormOp =
+    gradients::with({OpKind::kInstanceNorm, 3, 3, 1, 1, kEpsilon, infer_batch_norm, flops_per_element<6>},
+                    gradients::instance_norm);
+constinit const OpDef kGroupNormOp =
+    gradients::with({OpKind::kGroupNorm, 3, 3, 1, 1, kGroupsEpsilon, infer_group_norm, flops_per_element<6>},
+                    gradients::group_norm);
+constinit const OpDef kLRNOp =
+    gradients::with({OpKind::kLRN, 1, 1, 1, 1, kLrnAttrs, infer_lrn, flops_per_element<6>}, gradients::lrn);
+constinit const OpDef kLpNormOp = gradients::with(
+    {OpKind::kLpNorm, 1, 1, 1, 1, kAxisP, infer_lp_norm, flops_per_element<3>}, gradients::lp_norm);
 
 }  // namespace limber

@@ -32,6 +32,12 @@ struct InferArgs {
   }
 };
 
+class GradientContext;
+
+struct InPlace {
+  int output, input;
+};
+
 enum class OpFamily : uint8_t { kOther, kUnary, kBinary, kComparison, kReduction };
 
 struct OpDef {
@@ -45,6 +51,11 @@ struct OpDef {
   // Floating-point operations of one execution; a multiply-add counts two. REQUIRES: constant shapes
   double (*flops)(const Graph& graph, const Node& node);
   OpFamily family = OpFamily::kOther;
+  // Writes the gradients of the inputs as nodes; see ops/gradient.h. nullptr: there is no rule.
+  void (*gradient)(GradientContext& context) = nullptr;
+  // Outputs that any kernel of this operator may write over an input of equal type, so that updating a
+  // parameter or state needs no second copy of it.
+  std::span<const InPlace> in_place = {};
 };
 
 const OpDef& op_def(OpKind op);

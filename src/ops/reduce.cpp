@@ -1,3 +1,4 @@
+#include "ops/gradients.h"
 #include "ops/rules.h"
 
 namespace limber {
@@ -81,30 +82,44 @@ constexpr AttrSpec kTopKAttrs[] = {required("axis", AttrKind::kInt), required("k
 constexpr AttrSpec kCumSumAttrs[] = {required("axis", AttrKind::kInt), optional("exclusive", AttrKind::kInt),
                                      optional("reverse", AttrKind::kInt)};
 
-constexpr OpDef reduction(OpKind op, InferFn infer) {
-  return {op, 1, 1, 1, 1, kReduceAttrs, infer, flops_of_inputs, OpFamily::kReduction};
+constexpr OpDef reduction(OpKind op, InferFn infer, gradients::Rule* gradient) {
+  return {op, 1, 1, 1, 1, kReduceAttrs, infer, flops_of_inputs, OpFamily::kReduction, gradient};
 }
 // max, subtract, exponential, sum and division: five per element.
-constexpr OpDef softmax(OpKind op) { return {op, 1, 1, 1, 1, kAxis, infer_softmax, flops_per_element<5>}; }
+constexpr OpDef softmax(OpKind op, gradients::Rule* gradient) {
+  return {op, 1, 1, 1, 1, kAxis, infer_softmax, flops_per_element<5>, OpFamily::kOther, gradient};
+}
 
 }  // namespace
 
-constinit const OpDef kReduceSumOp = reduction(OpKind::kReduceSum, infer_reduce<need_numeric>);
-constinit const OpDef kReduceMeanOp = reduction(OpKind::kReduceMean, infer_reduce<need_numeric>);
-constinit const OpDef kReduceMaxOp = reduction(OpKind::kReduceMax, infer_reduce<need_numeric>);
-constinit const OpDef kReduceMinOp = reduction(OpKind::kReduceMin, infer_reduce<need_numeric>);
-constinit const OpDef kReduceProdOp = reduction(OpKind::kReduceProd, infer_reduce<need_numeric>);
-constinit const OpDef kReduceL1Op = reduction(OpKind::kReduceL1, infer_reduce<need_numeric>);
-constinit const OpDef kReduceL2Op = reduction(OpKind::kReduceL2, infer_reduce<need_numeric>);
-constinit const OpDef kReduceLogSumOp = reduction(OpKind::kReduceLogSum, infer_reduce<need_float>);
-constinit const OpDef kReduceLogSumExpOp = reduction(OpKind::kReduceLogSumExp, infer_reduce<need_float>);
-constinit const OpDef kReduceSumSquareOp = reduction(OpKind::kReduceSumSquare, infer_reduce<need_numeric>);
+constinit const OpDef kReduceSumOp =
+    reduction(OpKind::kReduceSum, infer_reduce<need_numeric>, gradients::reduce_sum);
+constinit const OpDef kReduceMeanOp =
+    reduction(OpKind::kReduceMean, infer_reduce<need_numeric>, gradients::reduce_mean);
+constinit const OpDef kReduceMaxOp =
+    reduction(OpKind::kReduceMax, infer_reduce<need_numeric>, gradients::reduce_extreme);
+constinit const OpDef kReduceMinOp =
+    reduction(OpKind::kReduceMin, infer_reduce<need_numeric>, gradients::reduce_extreme);
+constinit const OpDef kReduceProdOp =
+    reduction(OpKind::kReduceProd, infer_reduce<need_numeric>, gradients::reduce_prod);
+constinit const OpDef kReduceL1Op =
+    reduction(OpKind::kReduceL1, infer_reduce<need_numeric>, gradients::reduce_l1);
+constinit const OpDef kReduceL2Op =
+    reduction(OpKind::kReduceL2, infer_reduce<need_numeric>, gradients::reduce_l2);
+constinit const OpDef kReduceLogSumOp =
+    reduction(OpKind::kReduceLogSum, infer_reduce<need_float>, gradients::reduce_log_sum);
+constinit const OpDef kReduceLogSumExpOp =
+    reduction(OpKind::kReduceLogSumExp, infer_reduce<need_float>, gradients::reduce_log_sum_exp);
+constinit const OpDef kReduceSumSquareOp =
+    reduction(OpKind::kReduceSumSquare, infer_reduce<need_numeric>, gradients::reduce_sum_square);
 constinit const OpDef kArgMaxOp = {OpKind::kArgMax, 1, 1, 1, 1, kArgAttrs, infer_arg, flops_of_inputs};
 constinit const OpDef kArgMinOp = {OpKind::kArgMin, 1, 1, 1, 1, kArgAttrs, infer_arg, flops_of_inputs};
-constinit const OpDef kSoftmaxOp = softmax(OpKind::kSoftmax);
-constinit const OpDef kLogSoftmaxOp = softmax(OpKind::kLogSoftmax);
-constinit const OpDef kHardmaxOp = softmax(OpKind::kHardmax);
-constinit const OpDef kTopKOp = {OpKind::kTopK, 1, 1, 2, 2, kTopKAttrs, infer_top_k, flops_of_inputs};
-constinit const OpDef kCumSumOp = {OpKind::kCumSum, 1, 1, 1, 1, kCumSumAttrs, infer_cum_sum, flops_of_inputs};
+constinit const OpDef kSoftmaxOp = softmax(OpKind::kSoftmax, gradients::softmax);
+constinit const OpDef kLogSoftmaxOp = softmax(OpKind::kLogSoftmax, gradients::log_softmax);
+constinit const OpDef kHardmaxOp = softmax(OpKind::kHardmax, gradients::zero);
+constinit const OpDef kTopKOp =
+    gradients::with({OpKind::kTopK, 1, 1, 2, 2, kTopKAttrs, infer_top_k, flops_of_inputs}, gradients::top_k);
+constinit const OpDef kCumSumOp = gradients::with(
+    {OpKind::kCumSum, 1, 1, 1, 1, kCumSumAttrs, infer_cum_sum, flops_of_inputs}, gradients::cum_sum);
 
 }  // namespace limber

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "ops/gradients.h"
 #include "ops/rules.h"
 
 namespace limber {
@@ -57,6 +58,18 @@ Result<Types> infer_resize(const InferArgs& args) {
   return Types{std::move(y)};
 }
 
+Result<Types> infer_resize_backward(const InferArgs& args) {
+  const TensorType& dy = args.input(0);
+  LIMBER_TRY(need_float(dy, "dy"));
+  LIMBER_TRY(check_resize_modes(args));
+  LIMBER_TRY(check_resize_numbers(args));
+  TensorType x{dy.dtype, args.attrs.dims("shape")};
+  LIMBER_TRY(check_type(x));
+  if (x.rank() != dy.rank())
+    return invalid("attribute 'shape' is [{}], expected rank {}", x.shape.to_string(), dy.rank());
+  return Types{std::move(x)};
+}
+
 Result<Types> infer_depth_to_space(const InferArgs& args) {
   TensorType y = args.input(0);
   LIMBER_TRY(need_rank(y, 4, 4, "x"));
@@ -87,15 +100,22 @@ Result<Types> infer_space_to_depth(const InferArgs& args) {
   return Types{std::move(y)};
 }
 
-// Two per tap; an axis that keeps its size has one tap.
-double flops_resize(const Graph& graph, const Node& node) {
+// An axis that keeps its size has one tap.
+double resize_taps(const Node& node) {
   const std::string& mode = node.attrs.s("mode");
-  if (mode == "nearest") return 0;
   double taps = 1;
   for (double scale : node.attrs.floats("scales")) {
-    if (scale != 1) taps *= mode == "cubic" ? 4 : 2;
+    if (scale != 1 && mode != "nearest") taps *= mode == "cubic" ? 4 : 2;
   }
-  return 2 * taps * elements(graph, node.outputs[0]);
+  return taps;
+}
+
+// Two per tap; nearest only copies.
+double flops_resize(const Graph& graph, const Node& node) {
+  return node.attrs.s("mode") == "nearest" ? 0 : 2 * resize_taps(node) * elements(graph, node.outputs[0]);
+}
+double flops_resize_backward(const Graph& graph, const Node& node) {
+  return 2 * resize_taps(node) * elements(graph, node.inputs[0]);
 }
 
 constexpr AttrSpec kResizeAttrs[] = {
@@ -110,10 +130,15 @@ constexpr AttrSpec kSpaceToDepthAttrs[] = {required("blocksize", AttrKind::kInt)
 
 }  // namespace
 
-constinit const OpDef kResizeOp = {OpKind::kResize, 1, 1, 1, 1, kResizeAttrs, infer_resize, flops_resize};
-constinit const OpDef kDepthToSpaceOp = {OpKind::kDepthToSpace, 1,       1, 1, 1, kDepthToSpaceAttrs,
-                                         infer_depth_to_space,  no_flops};
-constinit const OpDef kSpaceToDepthOp = {OpKind::kSpaceToDepth, 1,       1, 1, 1, kSpaceToDepthAttrs,
-                                         infer_space_to_depth,  no_flops};
+constinit const OpDef kResizeOp = gradients::with(
+    {OpKind::kResize, 1, 1, 1, 1, kResizeAttrs, infer_resize, flops_resize}, gradients::resize);
+constinit const OpDef kResizeBackwardOp = {
+    OpKind::kResizeBackward, 1, 1, 1, 1, kResizeAttrs, infer_resize_backward, flops_resize_backward};
+constinit const OpDef kDepthToSpaceOp =
+    gradients::with({OpKind::kDepthToSpace, 1, 1, 1, 1, kDepthToSpaceAttrs, infer_depth_to_space, no_flops},
+                    gradients::depth_to_space);
+constinit const OpDef kSpaceToDepthOp =
+    gradients::with({OpKind::kSpaceToDepth, 1, 1, 1, 1, kSpaceToDepthAttrs, infer_space_to_depth, no_flops},
+                    gradients::space_to_depth);
 
 }  // namespace limber

@@ -53,6 +53,8 @@ Result<std::string> choice_attr(const InferArgs& args, std::string_view name, st
 Result<DType> dtype_attr(const InferArgs& args, std::string_view name);
 Status check_finite(const InferArgs& args, std::string_view name);  // a float attribute, when present
 Status check_activation(const Attrs& attrs);
+// Its derivative is a function of its result.
+bool known_from_output(const Activation& activation);
 
 // --- symbolic dimensions -----------------------------------------------------------------------------------
 // False only when no binding makes them equal.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/gradients.h"
 #include "ops/rules.h"
 
 namespace limber {
@@ -82,6 +83,7 @@ SliceRange slice_range(int64_t size, int64_t start, int64_t end, int64_t step) {
   return {count == 0 ? 0 : first, step, count};
 }
 
-constinit const OpDef kSliceOp = {OpKind::kSlice, 1, 1, 1, 1, kSliceAttrs, infer_slice, no_flops};
+constinit const OpDef kSliceOp =
+    gradients::with({OpKind::kSlice, 1, 1, 1, 1, kSliceAttrs, infer_slice, no_flops}, gradients::slice);
 
 }  // namespace limber

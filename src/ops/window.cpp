@@ -40,4 +40,25 @@ Result<Dim> window_count(const Dim& size, const Window& window, int spatial_axis
   return room->is_constant() ? Dim(last + 1) : Dim(room->symbol(), room->scale() / window.stride, last + 1);
 }
 
+Result<TensorType> pooled(const InferArgs& args, const TensorType& x) {
+  LIMBER_TRY(need_rank(x, 3, kMaxRank, "x"));
+  const int spatial = x.rank() - 2;
+  LIMBER_TRY(check_ints(args, "kernel", spatial, 1, kMaxExtent));
+  LIMBER_TRY(check_window_attrs(args, spatial));
+  LIMBER_ASSIGN(const bool ceil_mode, flag_attr(args, "ceil_mode", false));
+  TensorType y{x.dtype, {x.shape[0], x.shape[1]}};
+  for (int i = 0; i < spatial; ++i) {
+    Window window = window_at(args, spatial, i, args.attrs.ints("kernel")[static_cast<size_t>(i)]);
+    window.ceil_mode = ceil_mode;
+    if (window.pad_begin >= window.extent() || window.pad_end >= window.extent()) {
+      return invalid(
+          "spatial axis {} has pads {}+{}, expected less than the window of {} or windows hold only padding",
+          i, window.pad_begin, window.pad_end, window.extent());
+    }
+    LIMBER_ASSIGN(const Dim size, window_count(x.shape[2 + i], window, i));
+    y.shape.push_back(size);
+  }
+  return y;
+}
+
 }  // namespace limber::rules

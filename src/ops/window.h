@@ -22,4 +22,7 @@ Window window_at(const InferArgs& args, int spatial_rank, int i, int64_t kernel)
 // in the end padding is dropped.
 Result<Dim> window_count(const Dim& size, const Window& window, int spatial_axis);
 
+// The type of x[N,C,spatial..] pooled as the attributes "kernel", "strides", "pads" .. say; checks them.
+Result<TensorType> pooled(const InferArgs& args, const TensorType& x);
+
 }  // namespace limber::rules

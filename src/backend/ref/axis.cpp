@@ -45,6 +45,22 @@ KernelResult make_hardmax(const NodeView& v) {
   });
 }
 
+KernelResult make_softmax_backward(const NodeView& v) {
+  LIMBER_TRY(check_floats(v));
+  const AxisView lines(v.in_dims(0), v.attrs().i("axis"));
+  const auto elem = access<double>(v.in(0).dtype);
+  return make_kernel([=](const KernelIo& io) {
+    lines.each_line([&](int64_t first) {
+      const auto y = [&](int64_t i) { return elem.load(io.inputs[0], first + i * lines.inner); };
+      const auto dy = [&](int64_t i) { return elem.load(io.inputs[1], first + i * lines.inner); };
+      double sum = 0;
+      for (int64_t i = 0; i < lines.size; ++i) sum += dy(i) * y(i);
+      for (int64_t i = 0; i < lines.size; ++i)
+        elem.store(io.outputs[0], first + i * lines.inner, (dy(i) - sum) * y(i));
+    });
+  });
+}
+
 // NaN counts as the largest number, which makes this a total order that std::partial_sort may use.
 template <typename C>
 bool before(C a, C b, bool largest) {
@@ -110,6 +126,7 @@ KernelResult make_cumsum(const NodeView& v) {
 
 LIMBER_REF_KERNEL(Softmax, make_softmax(v, false))
 LIMBER_REF_KERNEL(LogSoftmax, make_softmax(v, true))
+LIMBER_REF_KERNEL(SoftmaxBackward, make_softmax_backward(v))
 LIMBER_REF_KERNEL(Hardmax, make_hardmax(v))
 LIMBER_REF_KERNEL(TopK, make_topk(v))
 LIMBER_REF_KERNEL(CumSum, make_cumsum(v))

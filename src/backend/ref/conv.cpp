@@ -1,5 +1,5 @@
-// Convolution and its transpose, with up to three spatial axes. Sums are in double: one plane of the
-// output is accumulated in scratch, tap by tap, so that the inner loop runs along a row.
+// Convolution, its transpose and its gradients, with up to three spatial axes. Sums are in double: one
+// plane of the output is accumulated in scratch, tap by tap, so that the inner loop runs along a row.
 #include <algorithm>
 
 #include "backend/ref/element.h"
@@ -32,13 +32,13 @@ Spatial spatial(const Values& values, int first, int rank, int64_t fill) {
   return result;
 }
 
-Result<Geometry> geometry_of(const NodeView& v, bool transposed) {
-  const int rank = v.in(0).rank() - 2;
+Result<Geometry> geometry_of(const NodeView& v, const Dims& x, const Dims& w, const Dims& y,
+                             bool transposed) {
+  const int rank = x.rank - 2;
   if (rank < 1 || rank > kSpatial) {
     return unsupported("{} '{}': {} spatial axes; the reference backend has 1 to {}", op_name(v.node.op),
                        v.node.name, rank, kSpatial);
   }
-  const Dims x = v.in_dims(0), w = v.in_dims(1), y = v.out_dims(0);
   Geometry g;
   g.batch = x[0];
   g.in_channels = x[1];
@@ -163,13 +163,59 @@ void run_conv_transpose(const Geometry& g, const Epilogue& e, const KernelIo& io
   }
 }
 
+// dw[o,c,tap] is the product of x and dy summed over wherever the tap made them meet.
+template <typename Codec>
+void run_conv_weights(const Geometry& g, bool bias, const KernelIo& io) {
+  using Raw = typename Codec::Raw;
+  const int64_t group_in = g.in_channels / g.groups, group_out = g.out_channels / g.groups;
+  const int64_t in_plane = volume(g.in), out_plane = volume(g.out), taps = volume(g.kernel);
+  auto* acc = static_cast<double*>(io.scratch);
+  const auto dy_of = [&](int64_t n, int64_t o) {
+    return io.in<Raw>(1) + (n * g.out_channels + o) * out_plane;
+  };
+  for (int64_t o = 0; o < g.out_channels; ++o) {
+    for (int64_t c = 0; c < group_in; ++c) {
+      std::fill_n(acc, taps, 0.0);
+      for (int64_t n = 0; n < g.batch; ++n) {
+        const Raw* x = io.in<Raw>(0) + (n * g.in_channels + o / group_out * group_in + c) * in_plane;
+        const Raw* dy = dy_of(n, o);
+        each_row(g, g.out, g.in, [&](int64_t p, int64_t q, int64_t count, int64_t tap) {
+          for (int64_t i = 0; i < count; ++i) {
+            acc[tap] += static_cast<double>(Codec::decode(dy[p + i])) *
+                        static_cast<double>(Codec::decode(x[q + i * g.stride[2]]));
+          }
+        });
+      }
+      for (int64_t tap = 0; tap < taps; ++tap)
+        io.out<Raw>(0)[(o * group_in + c) * taps + tap] = Codec::encode(acc[tap]);
+    }
+    if (!bias) continue;
+    double sum = 0;
+    for (int64_t n = 0; n < g.batch; ++n) {
+      for (int64_t i = 0; i < out_plane; ++i) sum += static_cast<double>(Codec::decode(dy_of(n, o)[i]));
+    }
+    io.out<Raw>(1)[o] = Codec::encode(sum);
+  }
+}
+
+KernelResult make_conv_weights(const NodeView& v) {
+  LIMBER_TRY(check_floats(v));
+  LIMBER_ASSIGN(const Geometry g, geometry_of(v, v.in_dims(0), v.out_dims(0), v.in_dims(1), false));
+  const bool bias = v.has_out(1);
+  return with_float_codec(v.in(0).dtype, [&](auto codec) -> KernelResult {
+    using Codec = decltype(codec);
+    return make_kernel([=](const KernelIo& io) { run_conv_weights<Codec>(g, bias, io); },
+                       static_cast<size_t>(volume(g.kernel)) * sizeof(double));
+  });
+}
+
 KernelResult make_conv(const NodeView& v, bool transposed) {
   LIMBER_TRY(check_floats(v));
   const DType dtype = v.in(0).dtype;
   for (int i = 1; i < 4; ++i) {
     if (v.has_in(i) && v.in(i).dtype != dtype) return no_kernel(v, v.in(i).dtype);
   }
-  LIMBER_ASSIGN(const Geometry g, geometry_of(v, transposed));
+  LIMBER_ASSIGN(const Geometry g, geometry_of(v, v.in_dims(0), v.in_dims(1), v.out_dims(0), transposed));
   const Epilogue e{v.has_in(2), v.has_in(3),
                    unary_of(transposed ? Activation{} : fused_activation(v.attrs()))};
   const size_t scratch = static_cast<size_t>(volume(g.out)) * sizeof(double);
@@ -185,5 +231,7 @@ KernelResult make_conv(const NodeView& v, bool transposed) {
 
 LIMBER_REF_KERNEL(Conv, make_conv(v, false))
 LIMBER_REF_KERNEL(ConvTranspose, make_conv(v, true))
+LIMBER_REF_KERNEL(ConvBackwardData, make_conv(v, true))
+LIMBER_REF_KERNEL(ConvBackwardWeights, make_conv_weights(v))
 
 }  // namespace limber::ref

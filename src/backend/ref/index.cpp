@@ -37,6 +37,29 @@ KernelResult make_gather(const NodeView& v) {
   });
 }
 
+// One line of dx at a time is summed in scratch.
+KernelResult make_gather_backward(const NodeView& v) {
+  if (!is_float(v.in(0).dtype)) return no_kernel(v, v.in(0).dtype);
+  const AxisView x(v.out_dims(0), v.attrs().i("axis"));
+  if (x.outer * x.size * x.inner == 0) return make_zeros(v);
+  const int64_t count = v.in(1).shape.elements();
+  const LoadIndex load = index_loader(v, 1);
+  const auto elem = access<double>(v.in(0).dtype);
+  const auto run = [=](const KernelIo& io) {
+    auto* acc = static_cast<double*>(io.scratch);
+    x.each_line([&](int64_t first) {
+      const int64_t outer = first / (x.size * x.inner), inner = first % x.inner;
+      std::fill_n(acc, x.size, 0.0);
+      for (int64_t i = 0; i < count; ++i) {
+        acc[resolve_index(load(io.inputs[1], i), x.size)] +=
+            elem.load(io.inputs[0], (outer * count + i) * x.inner + inner);
+      }
+      for (int64_t i = 0; i < x.size; ++i) elem.store(io.outputs[0], first + i * x.inner, acc[i]);
+    });
+  };
+  return make_kernel(run, static_cast<size_t>(x.size) * sizeof(double));
+}
+
 KernelResult make_gather_elements(const NodeView& v) {
   const Dims x = v.in_dims(0), indices = v.in_dims(1);
   if (x.elements() == 0) return make_zeros(v);
@@ -201,6 +224,7 @@ KernelResult make_reverse_sequence(const NodeView& v) {
 }  // namespace
 
 LIMBER_REF_KERNEL(Gather, make_gather(v))
+LIMBER_REF_KERNEL(GatherBackward, make_gather_backward(v))
 LIMBER_REF_KERNEL(GatherElements, make_gather_elements(v))
 LIMBER_REF_KERNEL(GatherND, make_gather_nd(v))
 LIMBER_REF_KERNEL(ScatterElements, make_scatter_elements(v))

@@ -59,9 +59,10 @@ KernelResult make_batch_norm_training(const NodeView& v) {
   LIMBER_TRY(check_floats(v));
   const Planes p(v.in_dims(0));
   const std::array<Elem, 5> in = {elem_in(v, 0), elem_in(v, 1), elem_in(v, 2), elem_in(v, 3), elem_in(v, 4)};
-  const std::array<Elem, 3> out = {elem_out(v, 0), elem_out(v, 1), elem_out(v, 2)};
-  const bool wants_y = v.has_out(0), wants_mean = v.has_out(1), wants_variance = v.has_out(2);
+  const Elem out = elem_out(v, 0), parameter = elem_in(v, 3);
+  const std::array<bool, 5> wants = {v.has_out(0), v.has_out(1), v.has_out(2), v.has_out(3), v.has_out(4)};
   const double epsilon = v.attrs().f("epsilon"), momentum = v.attrs().f("momentum");
+  const bool relu = v.attrs().s("act", "") == "relu";
   return make_kernel([=](const KernelIo& io) {
     for (int64_t c = 0; c < p.channels; ++c) {
       const auto each_index = [&](auto&& f) {
@@ -75,13 +76,16 @@ KernelResult make_batch_norm_training(const NodeView& v) {
       const auto blend = [&](size_t i, double batch_value) {
         return in[i].load(io.inputs[i], c) * momentum + batch_value * (1.0 - momentum);
       };
-      const double factor = in[1].load(io.inputs[1], c) / std::sqrt(m.variance + epsilon);
-      const double bias = in[2].load(io.inputs[2], c);
-      if (wants_mean) out[1].store(io.outputs[1], c, blend(3, m.mean));
-      if (wants_variance) out[2].store(io.outputs[2], c, blend(4, m.variance));
-      if (!wants_y) continue;
+      const double inv_std = 1.0 / std::sqrt(m.variance + epsilon);
+      const double factor = in[1].load(io.inputs[1], c) * inv_std, bias = in[2].load(io.inputs[2], c);
+      const std::array<double, 5> statistics = {0, blend(3, m.mean), blend(4, m.variance), m.mean, inv_std};
+      for (size_t s = 1; s < 5; ++s) {
+        if (wants[s]) parameter.store(io.outputs[s], c, statistics[s]);
+      }
+      if (!wants[0]) continue;
       each_index([&](int64_t i) {
-        out[0].store(io.outputs[0], i, (in[0].load(io.inputs[0], i) - m.mean) * factor + bias);
+        const double y = (in[0].load(io.inputs[0], i) - m.mean) * factor + bias;
+        out.store(io.outputs[0], i, relu && y < 0 ? 0.0 : y);
       });
     }
   });

@@ -1,4 +1,4 @@
-// Pooling over the spatial axes of x[N,C,spatial..].
+// Pooling over the spatial axes of x[N,C,spatial..], and its gradients.
 #include <algorithm>
 #include <cmath>
 
@@ -33,19 +33,22 @@ Dims all(int64_t value, int rank) {
   return result;
 }
 
-Windows windows_of(const NodeView& v) {
-  const Dims x = v.in_dims(0);
+Windows windows_of(const NodeView& v, const Dims& x, const Dims& y) {
   const int rank = x.rank - 2;
   Windows w;
   w.planes = x[0] * x[1];
   w.in = spatial_dims(x);
-  w.out = spatial_dims(v.out_dims(v.has_out(0) ? 0 : 1));
+  w.out = spatial_dims(y);
   w.kernel = dims_from(v.attrs().ints("kernel"), 0, rank);
   w.stride = dims_from(v.attrs().ints("strides"), 0, rank);
   w.dilation = v.attrs().has("dilations") ? dims_from(v.attrs().ints("dilations"), 0, rank) : all(1, rank);
   w.begin_pad = dims_from(v.attrs().ints("pads"), 0, rank);
   w.end_pad = dims_from(v.attrs().ints("pads"), static_cast<size_t>(rank), rank);
   return w;
+}
+
+Windows windows_of(const NodeView& v) {
+  return windows_of(v, v.in_dims(0), v.out_dims(v.has_out(0) ? 0 : 1));
 }
 
 // The same for the global operators: one window, everything.
@@ -182,6 +185,57 @@ KernelResult make_lp_pool(const NodeView& v, const Windows& w) {
   });
 }
 
+// dx plane by plane, summed in scratch: f(io, window, y, acc, first) adds what window number y of all,
+// whose plane of x starts at `first`, gives.
+template <typename F>
+KernelResult make_pool_backward(const NodeView& v, const Windows& w, F f) {
+  const auto elem = access<double>(v.out(0).dtype);
+  const auto run = [=](const KernelIo& io) {
+    auto* acc = static_cast<double*>(io.scratch);
+    int64_t y = 0;
+    for (int64_t plane = 0; plane < w.planes; ++plane) {
+      const int64_t first = plane * w.plane_size();
+      std::fill_n(acc, w.plane_size(), 0.0);
+      walk<0>(w.out, {}, [&](const Dims& index, const std::array<int64_t, 0>&) {
+        f(io, window_at(w, index), y++, acc, first);
+      });
+      for (int64_t i = 0; i < w.plane_size(); ++i) elem.store(io.outputs[0], first + i, acc[i]);
+    }
+  };
+  return make_kernel(run, static_cast<size_t>(w.plane_size()) * sizeof(double));
+}
+
+KernelResult make_max_pool_backward(const NodeView& v) {
+  LIMBER_TRY(check_floats(v));
+  const Windows w = windows_of(v, v.in_dims(0), v.in_dims(1));
+  const auto elem = access<double>(v.in(0).dtype);
+  return make_pool_backward(
+      v, w, [=](const KernelIo& io, const Window& window, int64_t y, double* acc, int64_t first) {
+        double best = 0;
+        int64_t best_offset = -1;
+        visit(w, window, [&](int64_t offset, const Dims&) {
+          const double x = elem.load(io.inputs[0], first + offset);
+          if (best_offset >= 0 && !(x > best) && !(is_nan(x) && !is_nan(best))) return;
+          best = x;
+          best_offset = offset;
+        });
+        if (best_offset >= 0) acc[best_offset] += elem.load(io.inputs[1], y);
+      });
+}
+
+KernelResult make_average_pool_backward(const NodeView& v) {
+  LIMBER_TRY(check_floats(v));
+  const Windows w = windows_of(v, v.out_dims(0), v.in_dims(0));
+  const auto elem = access<double>(v.in(0).dtype);
+  const bool include_pad = v.attrs().i("count_include_pad", 0) != 0;
+  return make_pool_backward(
+      v, w, [=](const KernelIo& io, const Window& window, int64_t y, double* acc, int64_t) {
+        const int64_t count = include_pad ? window.declared : window.taps.elements();
+        const double share = elem.load(io.inputs[0], y) / static_cast<double>(std::max<int64_t>(1, count));
+        visit(w, window, [&](int64_t offset, const Dims&) { acc[offset] += share; });
+      });
+}
+
 }  // namespace
 
 LIMBER_REF_KERNEL(MaxPool, make_max_pool(v, windows_of(v)))
@@ -190,5 +244,7 @@ LIMBER_REF_KERNEL(LpPool, make_lp_pool(v, windows_of(v)))
 LIMBER_REF_KERNEL(GlobalMaxPool, make_max_pool(v, global_window(v)))
 LIMBER_REF_KERNEL(GlobalAveragePool, make_average_pool(v, global_window(v)))
 LIMBER_REF_KERNEL(GlobalLpPool, make_lp_pool(v, global_window(v)))
+LIMBER_REF_KERNEL(MaxPoolBackward, make_max_pool_backward(v))
+LIMBER_REF_KERNEL(AveragePoolBackward, make_average_pool_backward(v))
 
 }  // namespace limber::ref

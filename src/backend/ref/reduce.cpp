@@ -113,27 +113,54 @@ ReduceFn<C> reduce_function(OpKind op) {
   }
 }
 
+// The axes of x that stay and those that go.
+struct ReducedAxes {
+  Dims kept, kept_strides, reduced, reduced_strides;
+
+  ReducedAxes(const Dims& x, const std::vector<int64_t>& axes) {
+    const Dims strides = strides_for(x);
+    for (int axis = 0; axis < x.rank; ++axis) {
+      const bool reduce = std::find(axes.begin(), axes.end(), axis) != axes.end();
+      (reduce ? reduced : kept).push_back(x[axis]);
+      (reduce ? reduced_strides : kept_strides).push_back(strides[axis]);
+    }
+  }
+};
+
 KernelResult make_reduction(const NodeView& v) {
   const DType dtype = v.in(0).dtype;
   const bool compares = v.node.op == OpKind::kReduceMax || v.node.op == OpKind::kReduceMin;
   if (dtype == DType::kBool && !compares) return no_kernel(v, dtype);
-  const Dims x = v.in_dims(0), strides = strides_for(x);
-  const std::vector<int64_t>& axes = v.attrs().ints("axes");
-  Dims kept, kept_strides, reduced, reduced_strides;
-  for (int axis = 0; axis < x.rank; ++axis) {
-    const bool reduce = std::find(axes.begin(), axes.end(), axis) != axes.end();
-    (reduce ? reduced : kept).push_back(x[axis]);
-    (reduce ? reduced_strides : kept_strides).push_back(strides[axis]);
-  }
+  const ReducedAxes a(v.in_dims(0), v.attrs().ints("axes"));
   return with_domain(dtype, [&](auto zero) -> KernelResult {
     using C = decltype(zero);
     const auto elem = access<C>(dtype);
     const auto fn = reduce_function<C>(v.node.op);
     return make_kernel([=](const KernelIo& io) {
       int64_t i = 0;
-      walk<1>(kept, {kept_strides}, [&](const Dims&, const std::array<int64_t, 1>& at) {
-        const Series<C> series{io.inputs[0], elem, dtype, at[0], reduced, reduced_strides};
+      walk<1>(a.kept, {a.kept_strides}, [&](const Dims&, const std::array<int64_t, 1>& at) {
+        const Series<C> series{io.inputs[0], elem, dtype, at[0], a.reduced, a.reduced_strides};
         elem.store(io.outputs[0], i++, fn(series));
+      });
+    });
+  });
+}
+
+// The product of all but one element is computed for every element anew.
+KernelResult make_prod_backward(const NodeView& v) {
+  LIMBER_TRY(check_floats(v));
+  const ReducedAxes a(v.in_dims(0), v.attrs().ints("axes"));
+  const auto elem = access<double>(v.in(0).dtype);
+  return make_kernel([=](const KernelIo& io) {
+    int64_t group = 0;
+    walk<1>(a.kept, {a.kept_strides}, [&](const Dims&, const std::array<int64_t, 1>& base) {
+      const double dy = elem.load(io.inputs[1], group++);
+      walk<1>(a.reduced, {a.reduced_strides}, [&](const Dims&, const std::array<int64_t, 1>& mine) {
+        double product = dy;
+        walk<1>(a.reduced, {a.reduced_strides}, [&](const Dims&, const std::array<int64_t, 1>& other) {
+          if (other[0] != mine[0]) product *= elem.load(io.inputs[0], base[0] + other[0]);
+        });
+        elem.store(io.outputs[0], base[0] + mine[0], product);
       });
     });
   });
@@ -181,6 +208,7 @@ LIMBER_REF_KERNEL(ReduceL2, make_reduction(v))
 LIMBER_REF_KERNEL(ReduceLogSum, make_reduction(v))
 LIMBER_REF_KERNEL(ReduceLogSumExp, make_reduction(v))
 LIMBER_REF_KERNEL(ReduceSumSquare, make_reduction(v))
+LIMBER_REF_KERNEL(ProdBackward, make_prod_backward(v))
 LIMBER_REF_KERNEL(ArgMax, make_arg(v, true))
 LIMBER_REF_KERNEL(ArgMin, make_arg(v, false))
 

@@ -123,9 +123,8 @@ Result<AxisTaps> taps_of(const ResizeRule& rule, const AxisRule& a) {
   return taps;
 }
 
-Result<std::vector<AxisTaps>> all_taps(const NodeView& v) {
+Result<std::vector<AxisTaps>> all_taps(const NodeView& v, const Dims& x, const Dims& y) {
   const Attrs& attrs = v.attrs();
-  const Dims x = v.in_dims(0), y = v.out_dims(0);
   const std::vector<double>& scales = attrs.floats("scales");
   const std::vector<double> roi = attrs.has("roi") ? attrs.floats("roi") : std::vector<double>{};
   const ResizeRule rule{attrs.s("mode", "nearest"),
@@ -211,13 +210,48 @@ KernelResult make_resize(const NodeView& v) {
   if (v.in(0).shape.elements() == 0 && v.out(0).shape.elements() != 0) {
     return invalid("Resize '{}': nothing to make [{}] from", v.node.name, v.out(0).shape.to_string());
   }
-  LIMBER_ASSIGN(std::vector<AxisTaps> taps, all_taps(v));
+  LIMBER_ASSIGN(std::vector<AxisTaps> taps, all_taps(v, v.in_dims(0), v.out_dims(0)));
   if (v.attrs().s("mode", "nearest") == "nearest") return make_nearest(v, std::move(taps));
   return make_interpolation(v, std::move(taps));
+}
+
+// Adds dy times the weights of the taps of axes [axis, rank) to where they read. A coordinate outside
+// the input read nothing.
+void spread(const std::vector<AxisTaps>& taps, const Dims& index, const Dims& strides, int axis,
+            int64_t offset, double dy, double* acc) {
+  if (axis == index.rank) {
+    acc[offset] += dy;
+    return;
+  }
+  const AxisTaps& t = taps[static_cast<size_t>(axis)];
+  const Coordinate& c = t.coordinates[static_cast<size_t>(index[axis])];
+  if (c.outside) return;
+  for (auto i = static_cast<size_t>(c.begin); i < static_cast<size_t>(c.end); ++i)
+    spread(taps, index, strides, axis + 1, offset + t.index[i] * strides[axis], dy * t.weight[i], acc);
+}
+
+KernelResult make_resize_backward(const NodeView& v) {
+  LIMBER_TRY(check_floats(v));
+  const Dims x = v.out_dims(0), y = v.in_dims(0), strides = strides_for(x);
+  LIMBER_ASSIGN(std::vector<AxisTaps> taps, all_taps(v, x, y));
+  const auto elem = access<double>(v.in(0).dtype);
+  const auto run = [=, taps = std::move(taps)](const KernelIo& io) {
+    auto* acc = static_cast<double*>(io.scratch);
+    std::fill_n(acc, x.elements(), 0.0);
+    int64_t i = 0;
+    if (x.elements() != 0) {
+      walk<0>(y, {}, [&](const Dims& index, const std::array<int64_t, 0>&) {
+        spread(taps, index, strides, 0, 0, elem.load(io.inputs[0], i++), acc);
+      });
+    }
+    for (i = 0; i < x.elements(); ++i) elem.store(io.outputs[0], i, acc[i]);
+  };
+  return make_kernel(run, static_cast<size_t>(x.elements()) * sizeof(double));
 }
 
 }  // namespace
 
 LIMBER_REF_KERNEL(Resize, make_resize(v))
+LIMBER_REF_KERNEL(ResizeBackward, make_resize_backward(v))
 
 }  // namespace limber::ref
