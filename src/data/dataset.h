@@ -88,7 +88,7 @@ struct OpenOptions {
 
 // Opens what `spec` names, by what is there: a folder of class folders, of train and test folders, of CIFAR's
 // binary files, of an IDX or .npy pair or of a CSV; such a file itself (labels are found by replacing
-// "images" by "labels" in the name); or "IMAGES,LABELS".
+// "images" by "labels" in the name); "IMAGES,LABELS"; or "synthetic" (data/synthetic.h).
 Result<std::unique_ptr<Dataset>> open_dataset(const std::string& spec, const OpenOptions& options = {});
 
 }  // namespace limber

@@ -8,6 +8,7 @@
 #include "data/dataset.h"
 #include "data/image.h"
 #include "data/listing.h"
+#include "data/synthetic.h"
 
 namespace limber {
 namespace {
@@ -233,11 +234,21 @@ Opened open_file(const std::string& path, const OpenOptions& options) {
       "{}: not a data set by its name; expected a .csv, .npy, .bin (CIFAR) or *idx* file, or a folder", path);
 }
 
+Opened open_synthetic_spec(const std::string& spec, const OpenOptions& options) {
+  LIMBER_ASSIGN(SyntheticOptions synthetic, parse_synthetic(spec));
+  synthetic.split = options.split;
+  LIMBER_ASSIGN(auto data, open_synthetic(synthetic));
+  if (options.expected.empty() || options.expected == data->class_names()) return data;
+  return invalid("{}: the classes are {}, but {} are expected", spec, quote_some(data->class_names()),
+                 quote_some(options.expected));
+}
+
 }  // namespace
 
 const char* split_name(Split split) { return split == Split::kTrain ? "train" : "test"; }
 
 Opened open_dataset(const std::string& spec, const OpenOptions& options) {
+  if (is_synthetic(spec)) return open_synthetic_spec(spec, options);
   std::string path = spec;
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   if (is_folder(path)) return open_folder(path, options);
@@ -247,10 +258,10 @@ Opened open_dataset(const std::string& spec, const OpenOptions& options) {
     if (options.need_split) return no_split(spec, options.split);
     return open_pair(spec.substr(0, comma), spec.substr(comma + 1), options.expected);
   }
-  return error(
-      Code::kNotFound,
-      "{}: no such file or folder; a data set is a folder ({}), a file of these kinds, or IMAGES,LABELS",
-      spec, kExpectation);
+  return error(Code::kNotFound,
+               "{}: no such file or folder; a data set is a folder ({}), a file of these kinds, "
+               "IMAGES,LABELS, or \"synthetic\"",
+               spec, kExpectation);
 }
 
 }  // namespace limber
