@@ -3,8 +3,6 @@
 namespace limber::gradients {
 namespace {
 
-ValueId unary(GradientContext& g, OpKind op, ValueId a) { return g.emit(op, {a}); }
-
 bool has_output(const GradientContext& g, size_t output) {
   return output < g.node().outputs.size() && g.y(output) != kNoValue;
 }
@@ -56,7 +54,7 @@ void group_norm(GradientContext& g, int64_t groups) {
 void batch_norm(GradientContext& g) {
   const ValueId scale = g.x(1), bias = g.x(2), mean = g.x(3), variance = g.x(4);
   const ValueId shifted = g.add(variance, g.number(g.attrs().f("epsilon"), variance));
-  const ValueId inv_std = unary(g, OpKind::kReciprocal, unary(g, OpKind::kSqrt, shifted));
+  const ValueId inv_std = g.emit(OpKind::kReciprocal, {g.emit(OpKind::kSqrt, {shifted})});
   const auto made =
       g.emit_all(OpKind::kBatchNormBackward, {g.x(0), g.dy(), scale, bias, mean, inv_std},
                  {{"frozen", int64_t{1}}}, {g.wants(0), g.wants(1) || g.wants(4), g.wants(2) || g.wants(3)});
@@ -118,7 +116,7 @@ void lp_norm(GradientContext& g) {
   const ValueId x = g.x(0), y = g.y(), dy = g.dy();
   const ValueId norm =
       g.emit(l1 ? OpKind::kReduceL1 : OpKind::kReduceL2, {x}, {{"axes", axis}, {"keepdims", int64_t{1}}});
-  const ValueId direction = l1 ? unary(g, OpKind::kSign, x) : y;
+  const ValueId direction = l1 ? g.emit(OpKind::kSign, {x}) : y;
   const ValueId along = g.mul(direction, g.sum(g.mul(dy, y), axis, true));
   const ValueId dx = g.div(g.sub(dy, along), norm);
   g.give(0, choose(g, compare(g, OpKind::kEqual, norm, 0), g.number(0, x), dx));

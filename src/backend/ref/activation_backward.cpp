@@ -11,7 +11,7 @@ namespace {
 
 using Derivative = double (*)(double x, double alpha, double beta);
 
-double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+double logistic(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
 double gelu_slope(double x, double, double) {
   const double density = std::exp(-0.5 * x * x) / std::sqrt(2.0 * std::numbers::pi);
@@ -27,7 +27,7 @@ double tanh_gelu_slope(double x, double, double) {
 double mish_slope(double x, double, double) {
   const double softplus = (x > 0 ? x : 0.0) + std::log1p(std::exp(-std::fabs(x)));
   const double t = std::tanh(softplus);
-  return t + x * (1.0 - t * t) * sigmoid(x);
+  return t + x * (1.0 - t * t) * logistic(x);
 }
 
 // At a kink the slope is that of the flat or lower side.
@@ -40,7 +40,7 @@ Derivative slope_at_argument(const Activation& activation) {
     case OpKind::kClip:
       return [](double x, double low, double high) { return x > low && x < high ? 1.0 : 0.0; };
     case OpKind::kSigmoid:
-      return [](double x, double, double) { return sigmoid(x) * (1.0 - sigmoid(x)); };
+      return [](double x, double, double) { return logistic(x) * (1.0 - logistic(x)); };
     case OpKind::kTanh:
       return [](double x, double, double) { return 1.0 - std::tanh(x) * std::tanh(x); };
     case OpKind::kHardSigmoid:
@@ -50,7 +50,7 @@ Derivative slope_at_argument(const Activation& activation) {
     case OpKind::kHardSwish:
       return [](double x, double, double) { return x <= -3 ? 0.0 : x >= 3 ? 1.0 : x / 3.0 + 0.5; };
     case OpKind::kSilu:
-      return [](double x, double, double) { return sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x))); };
+      return [](double x, double, double) { return logistic(x) * (1.0 + x * (1.0 - logistic(x))); };
     case OpKind::kGelu:
       return activation.tanh_gelu ? &tanh_gelu_slope : &gelu_slope;
     case OpKind::kElu:
@@ -58,7 +58,7 @@ Derivative slope_at_argument(const Activation& activation) {
     case OpKind::kMish:
       return &mish_slope;
     case OpKind::kSoftplus:
-      return [](double x, double, double) { return sigmoid(x); };
+      return [](double x, double, double) { return logistic(x); };
     default:
       LIMBER_UNREACHABLE();
   }
