@@ -113,7 +113,8 @@ float mean_luma(const Tensor& image) {
   for (size_t i = 0; i < bytes.size(); i += channels) {
     for (size_t c = 0; c < channels; ++c) sums[c] += bytes[i + c];
   }
-  const auto pixels = static_cast<float>(bytes.size() / channels);
+  const size_t count = bytes.size() / channels;
+  const auto pixels = static_cast<float>(count);
   if (channels == 1) return static_cast<float>(sums[0]) / pixels;
   return (0.299F * static_cast<float>(sums[0]) + 0.587F * static_cast<float>(sums[1]) +
           0.114F * static_cast<float>(sums[2])) /

@@ -59,7 +59,7 @@ class Prefetcher {
     std::unique_lock lock(mutex_);
     auto& slot = slots_[static_cast<size_t>(taken_) % slots_.size()];
     made_.wait(lock, [&slot] { return slot.has_value(); });
-    T item = *std::move(slot);
+    T item = std::move(*slot);
     slot.reset();
     ++taken_;
     lock.unlock();

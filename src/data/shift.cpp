@@ -32,9 +32,11 @@ Canvas blurred_along(const Canvas& from, const Taps& taps, int dy, int dx) {
   for (int y = 0; y < from.height; ++y) {
     for (int x = 0; x < from.width; ++x) {
       Colour sum{};
-      for (int i = -radius; i <= radius; ++i) {
+      int i = -radius;
+      for (const float tap : taps) {
         const Colour& pixel = from.clamped(y + i * dy, x + i * dx);
-        for (size_t c = 0; c < 3; ++c) sum[c] += taps[static_cast<size_t>(i + radius)] * pixel[c];
+        for (size_t c = 0; c < 3; ++c) sum[c] += tap * pixel[c];
+        ++i;
       }
       to.at(y, x) = sum;
     }
