@@ -47,6 +47,8 @@ void conv(GradientContext& g) {
 
 // ConvTranspose is a Conv's gradient: its own gradient is the Conv.
 void conv_transpose(GradientContext& g) {
+  if (g.wants(2)) g.give(2, g.sum(g.dy(), axes_except(g.shape(g.dy()).rank(), 1), false));
+  if (!g.wants(0) && !g.wants(1)) return;
   const ValueId dy = without_output_padding(g);
   const Attrs window = without(g.attrs(), {"output_padding"});
   if (g.wants(1)) {
@@ -54,7 +56,6 @@ void conv_transpose(GradientContext& g) {
     attrs.set("kernel", kernel_of(g.shape(g.x(1))));
     g.give(1, g.emit(OpKind::kConvBackwardWeights, {dy, g.x(0)}, std::move(attrs)));
   }
-  if (g.wants(2)) g.give(2, g.sum(g.dy(), axes_except(g.shape(g.dy()).rank(), 1), false));
   if (g.wants(0)) g.give(0, g.emit(OpKind::kConv, {dy, g.x(1)}, window));
 }
 

@@ -6,26 +6,25 @@
 namespace limber::gradients {
 namespace {
 
-// A value and one letter per axis.
+// A value, to be seen under this shape, with one letter per axis.
 struct Term {
   ValueId value;
+  Shape shape;
   std::string labels;
 };
 
 bool is_ellipsis(char label) { return label >= '0' && label <= '9'; }
 
 // Axes of the ellipsis broadcast. Without those of size 1 all sizes of a label are equal.
-Term without_ones(GradientContext& g, ValueId v, const std::string& labels) {
+Term without_ones(const GradientContext& g, ValueId v, const std::string& labels) {
   const Shape shape = g.shape(v);
-  Term term{v, {}};
-  Shape kept;
+  Term term{v, {}, {}};
   for (int i = 0; i < shape.rank(); ++i) {
     const char label = labels[static_cast<size_t>(i)];
     if (is_ellipsis(label) && shape.dim(i) == 1) continue;
     term.labels += label;
-    kept.push_back(shape[i]);
+    term.shape.push_back(shape[i]);
   }
-  term.value = g.reshape(v, kept);
   return term;
 }
 
@@ -56,7 +55,7 @@ ValueId contract(GradientContext& g, const std::vector<Term>& terms, const std::
   std::vector<ValueId> values;
   for (const Term& term : terms) {
     equation += (values.empty() ? "" : ",") + term.labels;
-    values.push_back(term.value);
+    values.push_back(g.reshape(term.value, term.shape));
   }
   Shape partial;
   for (size_t i = 0; i < labels.size(); ++i) {
@@ -92,7 +91,7 @@ void einsum(GradientContext& g) {
     }
     std::vector<Term> others = terms;
     others.erase(others.begin() + static_cast<int64_t>(i) + 1);
-    g.give(i, g.reshape(contract(g, others, mine.labels, g.shape(mine.value)), g.shape(g.x(i))));
+    g.give(i, g.reshape(contract(g, others, mine.labels, mine.shape), g.shape(g.x(i))));
   }
 }
 

@@ -60,7 +60,7 @@ ValueId right_gradient(GradientContext& g, Product p) {
   return product(g, p.a, p.dy, !p.trans_a, false, p.alpha);
 }
 
-// Vectors become matrices of one row (a) or column (b).
+// Vectors become matrices of one row (a) or column (b), those that the other one's gradient needs.
 Product as_matrices(GradientContext& g, ValueId dy) {
   Product p{g.x(0),
             g.x(1),
@@ -75,19 +75,22 @@ Product as_matrices(GradientContext& g, ValueId dy) {
   if (b.rank() == 1) y.emplace_back(1);
   if (a.rank() == 1) y.insert(y.end() - 1, Dim(1));
   p.dy = g.reshape(dy, Shape(std::move(y)));
-  if (a.rank() == 1) p.a = g.reshape(p.a, Shape{1, a[0]});
-  if (b.rank() == 1) p.b = g.reshape(p.b, Shape{b[0], 1});
+  if (a.rank() == 1 && g.wants(1)) p.a = g.reshape(p.a, Shape{1, a[0]});
+  if (b.rank() == 1 && g.wants(0)) p.b = g.reshape(p.b, Shape{b[0], 1});
   return p;
+}
+
+// The column of a vector is no axis to sum over.
+ValueId as_operand(GradientContext& g, ValueId gradient, const Shape& b) {
+  if (b.rank() != 1) return gradient;
+  return g.reshape(g.sum_to(gradient, Shape{b[0], 1}), b);
 }
 
 void give_product(GradientContext& g, ValueId dy) {
   if (!g.wants(0) && !g.wants(1)) return;
   const Product p = as_matrices(g, dy);
-  const auto give = [&](size_t input, ValueId matrix, ValueId gradient) {
-    g.give(input, g.reshape(g.sum_to(gradient, g.shape(matrix)), g.shape(g.x(input))));
-  };
-  if (g.wants(0)) give(0, p.a, left_gradient(g, p));
-  if (g.wants(1)) give(1, p.b, right_gradient(g, p));
+  if (g.wants(0)) g.give(0, left_gradient(g, p));
+  if (g.wants(1)) g.give(1, as_operand(g, right_gradient(g, p), g.shape(g.x(1))));
 }
 
 }  // namespace

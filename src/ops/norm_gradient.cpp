@@ -28,19 +28,17 @@ ValueId per_channel(GradientContext& g, ValueId v, int rank) {
 void group_norm(GradientContext& g, int64_t groups) {
   const ValueId x = g.x(0), scale = g.x(1), dy = g.dy();
   const Shape shape = g.shape(x);
+  if (g.wants(2)) g.give(2, g.sum(dy, axes_except(shape.rank(), 1), false));
+  if (!g.wants(0) && !g.wants(1)) return;
   const int64_t rows = shape.dim(0) * groups;
   const Shape by_row{shape.dim(0), groups, rows == 0 ? 0 : shape.elements() / rows};
   const Attrs axis{{"axis", int64_t{2}}};
   Attrs norm = axis;
   norm.set("epsilon", g.attrs().f("epsilon"));
   const ValueId row = g.reshape(x, by_row);
-  const auto statistics = g.emit_all(OpKind::kLayerNorm, {row}, norm, {false, true, true});
-  const ValueId mean = statistics[1], inv_std = statistics[2];
-  if (g.wants(2)) g.give(2, g.sum(dy, axes_except(shape.rank(), 1), false));
-  if (g.wants(1)) {
-    const ValueId normal = g.reshape(g.mul(g.sub(row, mean), inv_std), shape);
-    g.give(1, g.sum(g.mul(dy, normal), axes_except(shape.rank(), 1), false));
-  }
+  const auto made = g.emit_all(OpKind::kLayerNorm, {row}, norm, {true, true, true});
+  const ValueId mean = made[1], inv_std = made[2];
+  if (g.wants(1)) g.give(1, g.sum(g.mul(dy, g.reshape(made[0], shape)), axes_except(shape.rank(), 1), false));
   if (g.wants(0)) {
     const ValueId scaled = g.reshape(g.mul(dy, per_channel(g, scale, shape.rank())), by_row);
     const auto dx = g.emit(OpKind::kLayerNormBackward, {row, scaled, mean, inv_std}, axis);

@@ -1,5 +1,6 @@
 #include "tests/ops/gradient_case.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/gradient.h"
@@ -94,6 +95,11 @@ std::vector<double> difference_quotients(const Graph& forward, TensorMap values,
   return quotients;
 }
 
+int64_t emitted(const Graph& graph) {
+  return std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                       [](const Node& node) { return node.name == "node/grad"; });
+}
+
 // What the rule computes for the wanted inputs; empty where it gives nothing.
 std::vector<Tensor> gradients_of(const OneNode& one, std::vector<bool> wanted, const TensorMap& values) {
   Graph graph = one.graph;
@@ -110,6 +116,9 @@ std::vector<Tensor> gradients_of(const OneNode& one, std::vector<bool> wanted, c
   }
   const Status status = verify(graph);
   EXPECT_TRUE(status.ok()) << status.message() << "\n" << print(graph);
+  Graph alive = graph;
+  alive.compact();
+  EXPECT_EQ(emitted(alive), emitted(graph)) << "some of it is thrown away\n" << print(graph);
   const std::vector<Tensor> outputs = interpret(graph, values);
   for (size_t i = 0; i < given.size(); ++i) result[given[i]] = outputs[i];
   return result;
