@@ -1,43 +1,73 @@
 #include "ir/parameters.h"
 
+#include <cstring>
+
 namespace limber {
 
 void Parameters::set(std::string_view name, Tensor tensor) {
   const std::lock_guard lock(mutex_);
-  tensors_.insert_or_assign(std::string(name), std::move(tensor));
-  version_.fetch_add(1, std::memory_order_release);
+  const uint64_t version = version_.fetch_add(1, std::memory_order_acq_rel) + 1;
+  entries_.insert_or_assign(std::string(name), Entry{std::move(tensor), version});
 }
 
 Result<Tensor> Parameters::get(std::string_view name) const {
   const std::lock_guard lock(mutex_);
-  const auto it = tensors_.find(name);
-  if (it == tensors_.end()) return error(Code::kNotFound, "no parameter named '{}'", name);
-  return it->second;
+  const auto it = entries_.find(name);
+  if (it == entries_.end()) return error(Code::kNotFound, "no parameter named '{}'", name);
+  return it->second.tensor;
+}
+
+Result<Tensor> Parameters::writable(std::string_view name) {
+  LIMBER_ASSIGN(const Tensor tensor, get(name));
+  if (tensor.buffer()->owned()) return tensor;
+  LIMBER_ASSIGN(Tensor copy, Tensor::allocate(tensor.type()));
+  if (copy.bytes() > 0) std::memcpy(copy.raw(), tensor.raw(), copy.bytes());
+  set(name, copy);
+  return copy;
+}
+
+uint64_t Parameters::mark_changed(std::span<const std::string> names) {
+  const std::lock_guard lock(mutex_);
+  const uint64_t version = version_.fetch_add(1, std::memory_order_acq_rel) + 1;
+  for (const std::string& name : names) {
+    if (const auto it = entries_.find(name); it != entries_.end()) it->second.version = version;
+  }
+  return version;
 }
 
 bool Parameters::contains(std::string_view name) const {
   const std::lock_guard lock(mutex_);
-  return tensors_.find(name) != tensors_.end();
+  return entries_.find(name) != entries_.end();
 }
 
 std::vector<std::string> Parameters::names() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> out;
-  for (const auto& [name, tensor] : tensors_) out.push_back(name);
+  for (const auto& [name, entry] : entries_) out.push_back(name);
+  return out;
+}
+
+std::vector<uint64_t> Parameters::versions(std::span<const std::string> names) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<uint64_t> out;
+  for (const std::string& name : names) {
+    const auto it = entries_.find(name);
+    out.push_back(it == entries_.end() ? 0 : it->second.version);
+  }
   return out;
 }
 
 size_t Parameters::bytes() const {
   const std::lock_guard lock(mutex_);
   size_t total = 0;
-  for (const auto& [name, tensor] : tensors_) total += tensor.bytes();
+  for (const auto& [name, entry] : entries_) total += entry.tensor.bytes();
   return total;
 }
 
-std::shared_ptr<Buffer> Parameters::find_derived(std::string_view key) const {
+std::shared_ptr<Buffer> Parameters::find_derived(std::string_view key, uint64_t version) const {
   const std::lock_guard lock(mutex_);
   const auto it = derived_.find(key);
-  if (it == derived_.end() || it->second.version != version_.load(std::memory_order_relaxed)) return nullptr;
+  if (it == derived_.end() || it->second.version != version) return nullptr;
   return it->second.buffer.lock();
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,29 +15,41 @@
 namespace limber {
 
 // Thread-safe. Tensors handed out stay valid after set() replaces them (they share ownership).
+// Every change gives what changed a new version, so that plans refresh what they derived from it and
+// nothing else. The bytes themselves are not guarded: a plan that updates parameters must not run while
+// another one reads them.
 class Parameters {
  public:
-  // Adds or replaces; replacing counts the version up, so that plans refresh what they derived.
-  void set(std::string_view name, Tensor tensor);
+  void set(std::string_view name, Tensor tensor);  // adds or replaces
   Result<Tensor> get(std::string_view name) const;
+  // The same tensor as memory that may be written: a copy takes its place first when its bytes belong to
+  // a file. Whoever writes says so with mark_changed().
+  Result<Tensor> writable(std::string_view name);
+  // Returns the version that this change gave them.
+  uint64_t mark_changed(std::span<const std::string> names);
   bool contains(std::string_view name) const;
   std::vector<std::string> names() const;
-  uint64_t version() const { return version_.load(std::memory_order_acquire); }
+  uint64_t version() const { return version_.load(std::memory_order_acquire); }  // of the last change
+  std::vector<uint64_t> versions(std::span<const std::string> names) const;      // 0 for unknown names
   size_t bytes() const;
 
   // What plans derive from parameters (packed weights, folded scales), shared between plans under a
-  // key that says how it was made. Kept only while some plan holds it. Stale entries (made from an
-  // older version) are not returned.
-  std::shared_ptr<Buffer> find_derived(std::string_view key) const;
+  // key that says how it was made and the newest version of the parameters it was made from. Kept only
+  // while some plan holds it.
+  std::shared_ptr<Buffer> find_derived(std::string_view key, uint64_t version) const;
   void keep_derived(std::string_view key, uint64_t version, const std::shared_ptr<Buffer>& buffer);
 
  private:
+  struct Entry {
+    Tensor tensor;
+    uint64_t version;
+  };
   struct Derived {
     uint64_t version;
     std::weak_ptr<Buffer> buffer;
   };
   mutable std::mutex mutex_;
-  std::map<std::string, Tensor, std::less<>> tensors_;
+  std::map<std::string, Entry, std::less<>> entries_;
   std::map<std::string, Derived, std::less<>> derived_;
   std::atomic<uint64_t> version_{1};
 };

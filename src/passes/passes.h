@@ -2,8 +2,8 @@
 // rounding of reordered arithmetic), its inputs, and the names, types and order of its outputs.
 //
 // Bytes of parameters are not known here: what depends on them alone (folded weights) is written as
-// ordinary nodes, which a plan evaluates once. Values that depend only on constants, parameters and
-// state are called static below.
+// ordinary nodes, which a plan evaluates once. Values that depend only on constants and on parameters and
+// state that the graph does not update are called static below.
 #pragma once
 
 #include <span>

@@ -15,9 +15,11 @@ Rewriter::Rewriter(Graph& graph)
     if (o.rows != kNoValue) ++output_uses_[o.rows.index];
   }
   static_.resize(graph.num_values(), false);
+  const std::vector<bool> updated = graph.updated();
   for (uint32_t v = 0; v < graph.num_values(); ++v) {
     const Role role = graph.values()[v].role;
-    static_[v] = role == Role::kConstant || role == Role::kParameter || role == Role::kState;
+    const bool stored = role == Role::kParameter || role == Role::kState;
+    static_[v] = role == Role::kConstant || (stored && !updated[v]);
   }
   for (const Node& node : graph.nodes()) {
     const bool all = std::all_of(node.inputs.begin(), node.inputs.end(),

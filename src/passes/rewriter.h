@@ -27,7 +27,7 @@ class Rewriter {
   // Read by one node, once, and not an output of the graph: whoever reads it may take it over.
   bool used_once(ValueId v) const { return uses(v) == 1 && output_uses_[v.index] == 0; }
   bool unused(ValueId v) const { return uses(v) == 0; }
-  // Depends only on constants, parameters and state.
+  // Depends only on constants and on parameters and state that the graph does not update.
   bool is_static(ValueId v) const { return static_[v.index]; }
 
   Result<ValueId> emit(OpKind op, std::vector<ValueId> inputs, Attrs attrs, std::string_view name);

@@ -8,9 +8,11 @@ namespace limber {
 
 std::vector<bool> static_values(const Graph& graph) {
   std::vector<bool> fixed(graph.num_values(), false);
+  const std::vector<bool> updated = graph.updated();
   for (uint32_t v = 0; v < graph.num_values(); ++v) {
     const Role role = graph.values()[v].role;
-    fixed[v] = role == Role::kParameter || role == Role::kConstant || role == Role::kState;
+    const bool stored = role == Role::kParameter || role == Role::kState;
+    fixed[v] = role == Role::kConstant || (stored && !updated[v]);
   }
   for (const Node& node : graph.nodes()) {
     bool all = true;

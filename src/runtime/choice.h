@@ -9,7 +9,8 @@
 
 namespace limber {
 
-// Values that depend only on constants and parameters are static: computed once, not per run.
+// Values that depend only on constants and on parameters that the graph does not update are static:
+// computed once, not per run.
 std::vector<bool> static_values(const Graph& graph);
 bool is_static_node(const Graph& graph, const std::vector<bool>& statics, NodeId node);
 

@@ -1,6 +1,7 @@
 #include "runtime/compile.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/clock.h"
 #include "base/parallel.h"
@@ -85,19 +86,39 @@ bool is_faster(Session& challenger, Session& champion) {
   return a < b;
 }
 
+// Parameters to try plans with: what the graph updates is a copy.
+Result<std::shared_ptr<Parameters>> trial_parameters(const Job& job) {
+  const std::vector<bool> updated = job.graph.updated();
+  if (std::find(updated.begin(), updated.end(), true) == updated.end()) return job.params;
+  auto trial = std::make_shared<Parameters>();
+  for (uint32_t v = 0; v < job.graph.num_values(); ++v) {
+    const Value& value = job.graph.values()[v];
+    if (value.role != Role::kParameter && value.role != Role::kState) continue;
+    LIMBER_ASSIGN(Tensor tensor, job.params->get(value.name));
+    if (updated[v]) {
+      LIMBER_ASSIGN(Tensor copy, Tensor::allocate(tensor.type()));
+      if (copy.bytes() > 0) std::memcpy(copy.raw(), tensor.raw(), copy.bytes());
+      tensor = std::move(copy);
+    }
+    trial->set(value.name, std::move(tensor));
+  }
+  return trial;
+}
+
 // Times of single layers say little about caches shared by all of them: the candidates run as a whole.
-Result<std::shared_ptr<const Plan>> fastest_plan(const Job& job, std::vector<Assignment> assignments,
-                                                 int& winner) {
+// Returns the index of the fastest.
+Result<size_t> fastest(Job job, const std::vector<Assignment>& assignments) {
+  LIMBER_ASSIGN(job.params, trial_parameters(job));
   std::unique_ptr<Session> champion;
-  for (Assignment& assignment : assignments) {
-    const int id = assignment.id;
-    LIMBER_ASSIGN(auto plan, make_plan(job, std::move(assignment)));
+  size_t winner = 0;
+  for (size_t i = 0; i < assignments.size(); ++i) {
+    LIMBER_ASSIGN(auto plan, make_plan(job, assignments[i]));
     LIMBER_ASSIGN(auto challenger, Session::create(std::move(plan)));
     if (champion && !is_faster(*challenger, *champion)) continue;
     champion = std::move(challenger);
-    winner = id;
+    winner = i;
   }
-  return champion->shared_plan();
+  return winner;
 }
 
 }  // namespace
@@ -123,10 +144,9 @@ Result<std::shared_ptr<const Plan>> compile(const Graph& graph, std::shared_ptr<
     }
   }
   if (!chief.measures() || assignments.size() == 1) return make_plan(job, std::move(assignments.front()));
-  int winner = 0;
-  LIMBER_ASSIGN(auto plan, fastest_plan(job, std::move(assignments), winner));
-  chief.remember(key, winner);
-  return plan;
+  LIMBER_ASSIGN(const size_t winner, fastest(job, assignments));
+  chief.remember(key, assignments[winner].id);
+  return make_plan(job, std::move(assignments[winner]));
 }
 
 }  // namespace limber

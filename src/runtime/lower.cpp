@@ -1,6 +1,7 @@
 #include "runtime/lower.h"
 
 #include <map>
+#include <set>
 
 #include "base/hash.h"
 #include "ops/op_def.h"
@@ -15,12 +16,21 @@ class Lowering {
 
   Status run() {
     keys_.resize(graph_.num_values());
+    leaves_.resize(graph_.num_values());
+    target_.resize(graph_.num_values(), kNoValue);
+    for (const Output& o : graph_.outputs()) {
+      if (o.into == kNoValue) continue;
+      target_[o.value.index] = o.into;
+      plan_.updates.push_back(graph_.value(o.into).name);
+    }
     for (ValueId v : graph_.inputs()) plan_.input_slots.push_back(new_slot(v, kPlain, Storage::kInput));
     for (uint32_t v = 0; v < graph_.num_values(); ++v) {
-      if (graph_.values()[v].producer == kNoNode && statics_[v]) add_leaf(ValueId{v});
+      const Value& value = graph_.values()[v];
+      if (value.producer == kNoNode && value.role != Role::kInput) add_leaf(ValueId{v});
     }
     for (uint32_t n = 0; n < graph_.num_nodes(); ++n) LIMBER_TRY(lower_node(NodeId{n}));
     for (const Output& output : graph_.outputs()) LIMBER_TRY(lower_output(output));
+    for (Step& step : updates_) add_step(std::move(step));
     return {};
   }
 
@@ -47,10 +57,23 @@ class Lowering {
       const auto bytes =
           std::string_view(static_cast<const char*>(value.constant.raw()), value.constant.bytes());
       keys_[v.index] = fmt::format("c{:016x}{}", Hasher().add(bytes).digest(), value.type.to_string());
-    } else {
-      keys_[v.index] = "p" + value.name;
+      new_slot(v, kPlain, Storage::kStatic);
+      return;
     }
-    new_slot(v, kPlain, Storage::kStatic);
+    keys_[v.index] = "p" + value.name;
+    const int leaf = static_cast<int>(plan_.leaves.size());
+    plan_.leaves.push_back(value.name);
+    leaves_[v.index] = {leaf};
+    const int slot = new_slot(v, kPlain, statics_[v.index] ? Storage::kStatic : Storage::kParameter);
+    plan_.slots[static_cast<size_t>(slot)].leaf = leaf;
+  }
+
+  std::vector<int> leaves_of(const Node& node) const {
+    std::set<int> leaves;
+    for (ValueId v : node.inputs) {
+      if (v != kNoValue) leaves.insert(leaves_[v.index].begin(), leaves_[v.index].end());
+    }
+    return {leaves.begin(), leaves.end()};
   }
 
   // Everything that decides what a static node computes, whatever graph it stands in.
@@ -71,7 +94,9 @@ class Lowering {
     const bool fixed = is_static_node(graph_, statics_, n);
     if (fixed) {
       for (size_t k = 0; k < node.outputs.size(); ++k) {
-        if (node.outputs[k] != kNoValue) keys_[node.outputs[k].index] = static_key(node, k);
+        if (node.outputs[k] == kNoValue) continue;
+        keys_[node.outputs[k].index] = static_key(node, k);
+        leaves_[node.outputs[k].index] = leaves_of(node);
       }
     }
     Step step = describe(n, choice);
@@ -84,11 +109,12 @@ class Lowering {
       const ValueId v = node.outputs[k];
       const Storage storage = fixed ? Storage::kStatic : Storage::kArena;
       step.outputs.push_back(v == kNoValue ? -1 : new_slot(v, choice.candidate.outputs[k], storage));
+      if (v != kNoValue && !fixed) update_in_place(n, k, step);
     }
     LIMBER_ASSIGN(auto kernel, compile_node(n, choice));
     step.kernel = std::move(kernel);
     if (fixed) {
-      plan_.statics.push_back({std::move(step), keys_[first_output(node).index]});
+      plan_.statics.push_back({std::move(step), leaves_of(node), keys_[first_output(node).index]});
       return {};
     }
     if (choice.candidate.must_alias >= 0) {
@@ -96,6 +122,22 @@ class Lowering {
     }
     add_step(std::move(step));
     return {};
+  }
+
+  // Gives an output that updates a parameter the parameter's own memory, when the operator allows that and
+  // nobody reads the old value afterwards. Otherwise lower_output copies at the end.
+  void update_in_place(NodeId n, size_t output, const Step& step) {
+    const Node& node = graph_.node(n);
+    const ValueId target = target_[node.outputs[output].index];
+    if (target == kNoValue) return;
+    Slot& result = plan_.slots[static_cast<size_t>(step.outputs[output])];
+    for (const InPlace& pair : op_def(node.op).in_place) {
+      if (pair.output != static_cast<int>(output)) continue;
+      const auto input = static_cast<size_t>(pair.input);
+      if (node.inputs[input] != target || result.layout != kPlain) continue;
+      const int root = plan_.slots[static_cast<size_t>(step.inputs[input])].root;
+      if (!read_after(n, root)) result.root = root;
+    }
   }
 
   static ValueId first_output(const Node& node) {
@@ -151,7 +193,8 @@ class Lowering {
     step.reason = fmt::format("'{}' wants {}, it is {}", reader, layouts().layout_name(layout),
                               layouts().layout_name(from));
     if (fixed) {
-      plan_.statics.push_back({std::move(step), keys_[v.index] + "@" + layouts().layout_name(layout)});
+      plan_.statics.push_back(
+          {std::move(step), leaves_[v.index], keys_[v.index] + "@" + layouts().layout_name(layout)});
     } else {
       add_step(std::move(step));
     }
@@ -216,6 +259,7 @@ class Lowering {
   }
 
   Status lower_output(const Output& output) {
+    if (output.into != kNoValue) return lower_update(output);
     LIMBER_ASSIGN(const int slot, output_slot(output.value, output.name));
     plan_.output_slots.push_back(slot);
     int rows = -1;
@@ -223,6 +267,19 @@ class Lowering {
       LIMBER_ASSIGN(rows, output_slot(output.rows, output.name));
     }
     plan_.row_slots.push_back(rows);
+    return {};
+  }
+
+  Status lower_update(const Output& output) {
+    const int target = where_.at({output.into, kPlain});
+    plan_.output_slots.push_back(target);
+    plan_.row_slots.push_back(-1);
+    LIMBER_ASSIGN(const int slot, slot_for(output.value, kPlain, "update of " + output.name));
+    if (plan_.slots[static_cast<size_t>(slot)].root == plan_.slots[static_cast<size_t>(target)].root)
+      return {};
+    LIMBER_ASSIGN(Step step, reorder_step(slot, target));
+    step.reason = fmt::format("'{}' is read until the end of the step", output.name);
+    updates_.push_back(std::move(step));
     return {};
   }
 
@@ -245,7 +302,10 @@ class Lowering {
   const std::vector<bool>& statics_;
   const Assignment& assignment_;
   std::map<std::pair<ValueId, Layout>, int> where_;
-  std::vector<std::string> keys_;  // by value: how a static value is made
+  std::vector<std::string> keys_;         // by value: how a static value is made
+  std::vector<std::vector<int>> leaves_;  // by value, static ones: what it is made from
+  std::vector<ValueId> target_;           // by value: what it updates, or kNoValue
+  std::vector<Step> updates_;             // copies that come last
 };
 
 }  // namespace

@@ -13,10 +13,11 @@
 namespace limber {
 
 enum class Storage : uint8_t {
-  kArena,   // at an offset in the session's arena
-  kInput,   // a graph input; the session owns it, the caller fills it
-  kOutput,  // a graph output; the session owns it
-  kStatic,  // computed from constants and parameters only, once per parameter version
+  kArena,      // at an offset in the session's arena
+  kInput,      // a graph input; the session owns it, the caller fills it
+  kOutput,     // a graph output; the session owns it
+  kStatic,     // computed from constants and parameters only, again when one of these changed
+  kParameter,  // the parameter itself, which this plan updates
 };
 
 // Where a value in one layout lives. Slots that share memory (views, in-place results) have one root.
@@ -28,6 +29,7 @@ struct Slot {
   size_t bytes = 0;
   int root = -1;      // index of the slot whose memory this is; itself when it has its own
   size_t offset = 0;  // arena only
+  int leaf = -1;      // index in Plan::leaves when this is a parameter or state as it is stored
 };
 
 struct Step {
@@ -45,6 +47,7 @@ struct Step {
 // How a kStatic slot is made; see Plan::statics.
 struct StaticStep {
   Step step;
+  std::vector<int> leaves;  // in Plan::leaves: the parameters it depends on
   std::string key;  // says how output 0 was made, whatever the plan: the name under which it is shared
 };
 
@@ -56,11 +59,13 @@ struct Plan {
   int threads = 1;
 
   std::vector<Slot> slots;
-  std::vector<StaticStep> statics;  // run when a plan gets its first session and when a parameter changes
-  std::vector<Step> steps;          // run every time
-  std::vector<int> input_slots;     // as graph.inputs()
-  std::vector<int> output_slots;    // as graph.outputs()
-  std::vector<int> row_slots;       // as graph.outputs(): the row count, or -1
+  std::vector<std::string> leaves;   // names of the parameters and states it reads
+  std::vector<std::string> updates;  // names of those it writes
+  std::vector<StaticStep> statics;   // run when a plan gets its first session and when a leaf changes
+  std::vector<Step> steps;           // run every time
+  std::vector<int> input_slots;      // as graph.inputs()
+  std::vector<int> output_slots;     // as graph.outputs()
+  std::vector<int> row_slots;        // as graph.outputs(): the row count, or -1
   size_t arena_bytes = 0;
   size_t live_bytes = 0;  // the largest live set: the least any arena could be
   double predicted_seconds = 0;

@@ -29,6 +29,14 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Plan> pla
 Status Session::allocate() {
   LIMBER_ASSIGN(arena_, Buffer::allocate(plan_->arena_bytes));
   owned_.resize(plan_->slots.size());
+  kept_.resize(plan_->slots.size(), false);
+  moved_.resize(plan_->slots.size(), false);
+  made_.resize(plan_->statics.size(), 0);
+  for (const Step& step : plan_->steps) {
+    for (int slot : step.inputs) {
+      if (slot >= 0) kept_[static_cast<size_t>(plan_->slots[static_cast<size_t>(slot)].root)] = true;
+    }
+  }
   for (size_t i = 0; i < plan_->slots.size(); ++i) {
     const Slot& slot = plan_->slots[i];
     if (slot.root != static_cast<int>(i)) continue;
@@ -63,52 +71,98 @@ Tensor Session::output(size_t index) const {
 }
 
 Status Session::run() {
-  if (plan_->params->version() != version_) LIMBER_TRY(refresh());
+  const uint64_t version = plan_->params->version();
+  if (version != version_) LIMBER_TRY(refresh());
   const ThreadScope threads(plan_->threads);
   const RunScope running;
   for (const auto& kernel : kernels_) kernel->run();
+  if (!plan_->updates.empty()) note_updates();
   return {};
+}
+
+// Own updates need no refresh: nothing static depends on what the plan updates.
+void Session::note_updates() {
+  const uint64_t version = plan_->params->mark_changed(plan_->updates);
+  if (version == version_ + 1) version_ = version;
 }
 
 Status Session::refresh() {
   version_ = plan_->params->version();
-  LIMBER_TRY(make_statics());
+  const std::vector<uint64_t> versions = plan_->params->versions(plan_->leaves);
+  LIMBER_TRY(fetch_leaves());
+  std::vector<uint64_t> newest;
+  for (const StaticStep& fixed : plan_->statics) {
+    uint64_t version = 1;
+    for (int leaf : fixed.leaves) version = std::max(version, versions[static_cast<size_t>(leaf)]);
+    newest.push_back(version);
+  }
+  const ThreadScope threads(plan_->threads);
+  const std::vector<bool> stale = stale_statics(newest);
+  for (size_t i = 0; i < stale.size(); ++i) {
+    if (stale[i]) LIMBER_TRY(make_static(plan_->statics[i], newest[i]));
+    made_[i] = newest[i];
+  }
+  for (size_t i = 0; i < owned_.size(); ++i) {
+    if (plan_->slots[i].storage == Storage::kStatic && !kept_[i]) owned_[i] = nullptr;
+  }
   return bind();
 }
 
-Status Session::make_statics() {
-  const ThreadScope threads(plan_->threads);
-  const auto is_root = [&](size_t i) { return plan_->slots[i].root == static_cast<int>(i); };
+void Session::put(int slot, std::shared_ptr<Buffer> buffer) {
+  owned_[static_cast<size_t>(slot)] = std::move(buffer);
+  moved_[static_cast<size_t>(slot)] = true;
+}
+
+// Constants once, parameters when they were replaced or changed.
+Status Session::fetch_leaves() {
   for (size_t i = 0; i < plan_->slots.size(); ++i) {
     const Slot& slot = plan_->slots[i];
-    if (slot.storage != Storage::kStatic || !is_root(i)) continue;
-    owned_[i] = nullptr;
-    if (slot.layout != kPlain) continue;
+    const bool stored = slot.storage == Storage::kParameter || slot.storage == Storage::kStatic;
+    if (!stored || slot.root != static_cast<int>(i) || slot.layout != kPlain) continue;
     const Value& value = plan_->graph.value(slot.value);
     if (value.producer != kNoNode) continue;
     Tensor tensor = value.constant;
-    if (value.role != Role::kConstant) {
-      LIMBER_ASSIGN(tensor, plan_->params->get(value.name));
+    if (slot.leaf >= 0) {
+      const bool written = slot.storage == Storage::kParameter;
+      LIMBER_ASSIGN(tensor, written ? plan_->params->writable(value.name) : plan_->params->get(value.name));
     }
-    owned_[i] = Buffer::borrow(tensor.raw(), tensor.bytes(), tensor.buffer());
+    if (owned_[i] && owned_[i]->data() == tensor.raw()) continue;
+    put(static_cast<int>(i), Buffer::borrow(tensor.raw(), tensor.bytes(), tensor.buffer()));
   }
-  for (const StaticStep& fixed : plan_->statics) LIMBER_TRY(make_static(fixed));
-  return drop_unused_statics();
+  return {};
 }
 
-Status Session::make_static(const StaticStep& fixed) {
-  const Step& step = fixed.step;
-  const bool shared = step.outputs.size() == 1;
-  const auto out = static_cast<size_t>(step.outputs[0]);
-  if (shared) {
-    if ((owned_[out] = plan_->params->find_derived(fixed.key))) return {};
+// Which static steps must run: those whose result is read, not up to date and not to be had from another
+// plan, and those that these need and whose results were not kept.
+std::vector<bool> Session::stale_statics(const std::vector<uint64_t>& newest) {
+  std::vector<bool> stale(plan_->statics.size(), false), wanted(plan_->slots.size(), false);
+  for (size_t i = plan_->statics.size(); i-- > 0;) {
+    const StaticStep& fixed = plan_->statics[i];
+    const auto out = static_cast<size_t>(fixed.step.outputs[0]);
+    const bool current = made_[i] == newest[i] && owned_[out] != nullptr;
+    if (current || !(kept_[out] || wanted[out])) continue;
+    if (fixed.step.outputs.size() == 1) {
+      if (auto shared = plan_->params->find_derived(fixed.key, newest[i])) {
+        put(fixed.step.outputs[0], std::move(shared));
+        continue;
+      }
+    }
+    stale[i] = true;
+    for (int slot : fixed.step.inputs) {
+      if (slot >= 0) wanted[static_cast<size_t>(plan_->slots[static_cast<size_t>(slot)].root)] = true;
+    }
   }
+  return stale;
+}
+
+Status Session::make_static(const StaticStep& fixed, uint64_t version) {
+  const Step& step = fixed.step;
   KernelIo io;
   for (int slot : step.inputs) io.inputs.push_back(address(slot));
   for (int slot : step.outputs) {
     if (slot >= 0) {
-      LIMBER_ASSIGN(owned_[static_cast<size_t>(slot)],
-                    Buffer::allocate(plan_->slots[static_cast<size_t>(slot)].bytes));
+      LIMBER_ASSIGN(auto buffer, Buffer::allocate(plan_->slots[static_cast<size_t>(slot)].bytes));
+      put(slot, std::move(buffer));
     }
     io.outputs.push_back(address(slot));
   }
@@ -116,35 +170,30 @@ Status Session::make_static(const StaticStep& fixed) {
   io.scratch = scratch->data();
   LIMBER_ASSIGN(const auto bound, step.kernel->bind(std::move(io)));
   bound->run();
-  if (shared) plan_->params->keep_derived(fixed.key, version_, owned_[out]);
+  if (step.outputs.size() == 1)
+    plan_->params->keep_derived(fixed.key, version, owned_[static_cast<size_t>(step.outputs[0])]);
   return {};
 }
 
-Status Session::drop_unused_statics() {
-  std::vector<bool> used(plan_->slots.size(), false);
-  const auto use = [&](int slot) {
-    if (slot >= 0) used[static_cast<size_t>(plan_->slots[static_cast<size_t>(slot)].root)] = true;
-  };
-  for (const Step& step : plan_->steps) {
-    for (int slot : step.inputs) use(slot);
-  }
-  for (size_t i = 0; i < plan_->slots.size(); ++i) {
-    if (plan_->slots[i].storage == Storage::kStatic && !used[i]) owned_[i] = nullptr;
-  }
-  return {};
-}
-
+// Kernels whose memory moved; all of them the first time.
 Status Session::bind() {
-  kernels_.clear();
   const ThreadScope threads(plan_->threads);
-  for (const Step& step : plan_->steps) {
+  const auto moved = [&](int slot) {
+    return slot >= 0 && moved_[static_cast<size_t>(plan_->slots[static_cast<size_t>(slot)].root)];
+  };
+  kernels_.resize(plan_->steps.size());
+  for (size_t k = 0; k < kernels_.size(); ++k) {
+    const Step& step = plan_->steps[k];
+    const bool fresh = kernels_[k] == nullptr || std::any_of(step.inputs.begin(), step.inputs.end(), moved) ||
+                       std::any_of(step.outputs.begin(), step.outputs.end(), moved);
+    if (!fresh) continue;
     KernelIo io;
     for (int slot : step.inputs) io.inputs.push_back(address(slot));
     for (int slot : step.outputs) io.outputs.push_back(address(slot));
     io.scratch = address(step.scratch);
-    LIMBER_ASSIGN(auto bound, step.kernel->bind(std::move(io)));
-    kernels_.push_back(std::move(bound));
+    LIMBER_ASSIGN(kernels_[k], step.kernel->bind(std::move(io)));
   }
+  moved_.assign(moved_.size(), false);
   return {};
 }
 

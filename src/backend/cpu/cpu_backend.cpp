@@ -58,7 +58,8 @@ class CpuBackend : public Backend {
     auto* layer = std::get_if<LayerRecipe>(&recipes_[candidate.token - 1]);
     if (layer == nullptr) return {};
     LIMBER_ASSIGN(const auto compiled, make_layer(layer->layer, layer->timing, library_));
-    candidate.inputs[1] = Layout{compiled.weights_layout};
+    const bool gradient = pass_of(layer->layer) == onednn::Pass::kBackwardWeights;
+    (gradient ? candidate.outputs[0] : candidate.inputs[1]) = Layout{compiled.weights_layout};
     candidate.impl = compiled.impl;
     return {};
   }
@@ -167,8 +168,13 @@ class CpuBackend : public Backend {
     for (const Timing& t : timings) {
       Candidate c = plain_candidate(node, t.impl, t.seconds);
       const Layout src{static_cast<uint32_t>(t.src)}, dst{static_cast<uint32_t>(t.dst)};
-      c.inputs[0] = src;
-      c.outputs[0] = dst;
+      const onednn::Pass pass = pass_of(layer);
+      c.inputs[0] = pass == onednn::Pass::kBackwardData ? dst : src;
+      if (pass == onednn::Pass::kBackwardWeights) {
+        c.inputs[1] = dst;
+      } else {
+        c.outputs[0] = pass == onednn::Pass::kBackwardData ? src : dst;
+      }
       if (layer.has_residual) {
         c.inputs[3] = dst;
         c.must_alias = 3;
@@ -192,7 +198,7 @@ class CpuBackend : public Backend {
     onednn::Compiled compiled;
     compiled.kernel = std::shared_ptr<const Kernel>(std::move(kernel));
     compiled.input_bytes = {bytes(type, from)};
-    compiled.output_bytes = bytes(type, to);
+    compiled.output_bytes = {bytes(type, to)};
     return time_kernel(compiled, /*in_place=*/false, /*cold_weights=*/false);
   }
 

@@ -68,6 +68,7 @@ bool keeps_zero(OpKind op) {
     case OpKind::kMul:
     case OpKind::kMin:
     case OpKind::kMax:
+    case OpKind::kActivationBackward:  // dy is zero there
       return true;
     default:
       return false;
@@ -88,6 +89,21 @@ std::optional<OneNode> one_node(OpKind op, const std::vector<TensorType>& inputs
   auto id = emit_node(one.graph, op, std::move(values), std::move(attrs), num_outputs);
   if (!id.ok() || !own_supports(one.graph, one.graph.node(*id))) return std::nullopt;
   one.id = *id;
+  return one;
+}
+
+// A graph of nothing but this node.
+OneNode alone(const Graph& g, const Node& node) {
+  OneNode one;
+  std::vector<ValueId> inputs;
+  std::vector<TensorType> types;
+  for (ValueId v : node.inputs)
+    inputs.push_back(v == kNoValue ? kNoValue : one.graph.add_input("x", g.type(v)));
+  for (ValueId v : node.outputs) types.push_back(v == kNoValue ? TensorType{} : g.type(v));
+  one.id = one.graph.add_node(node.op, std::move(inputs), node.attrs, std::move(types));
+  for (size_t k = 0; k < node.outputs.size(); ++k) {
+    if (node.outputs[k] == kNoValue) one.graph.mutable_node(one.id).outputs[k] = kNoValue;
+  }
   return one;
 }
 
@@ -292,6 +308,38 @@ std::optional<FormatWay> move_last(const Graph& g, const Node& node) {
                  std::vector<Layout>(inputs.size(), last), std::vector<Layout>(outputs, last));
 }
 
+ChannelOrder channel_order(Format format) {
+  switch (format) {
+    case Format::kChannelsLast:
+      return ChannelOrder::kLast;
+    case Format::kBlocked8:
+      return ChannelOrder::kBlocked8;
+    case Format::kBlocked16:
+      return ChannelOrder::kBlocked16;
+    default:
+      return ChannelOrder::kPlanes;
+  }
+}
+
+// Own kernels that take images in any order of channels; the rest of what they read and write is plain.
+std::optional<FormatWay> by_channels(const Graph& g, const Node& node, Format format) {
+  const ChannelOrder order = channel_order(format);
+  if (own_channel_kernel(g, node, order) == nullptr) return std::nullopt;
+  const auto layouts = [&](const std::vector<ValueId>& values) {
+    std::vector<Layout> out;
+    for (ValueId v : values) out.push_back(v != kNoValue && is_image(g.type(v)) ? layout(format) : kPlain);
+    return out;
+  };
+  FormatWay way;
+  way.inputs = layouts(node.inputs);
+  way.outputs = layouts(node.outputs);
+  way.impl = "simd";
+  way.make = [one = std::make_shared<OneNode>(alone(g, node)), order]() -> Result<std::unique_ptr<Kernel>> {
+    return own_channel_kernel(one->graph, one->graph.node(one->id), order);
+  };
+  return way;
+}
+
 // Channels-last memory is the plain memory of the permuted tensor.
 std::optional<FormatWay> permuted_view(const Graph& g, const Node& node) {
   const auto& perm = node.attrs.ints("perm");
@@ -332,6 +380,15 @@ std::vector<FormatWay> format_ways(const Graph& g, const Node& node, Format form
   if (!is_image(g.type(node.outputs[0]))) return ways;
   const bool last = format == Format::kChannelsLast;
   switch (node.op) {
+    case OpKind::kActivationBackward:
+      add(flat(g, node, format));
+      break;
+    case OpKind::kBatchNormTraining:
+    case OpKind::kBatchNormBackward:
+    case OpKind::kMaxPoolBackward:
+    case OpKind::kAveragePoolBackward:
+      add(by_channels(g, node, format));
+      break;
     case OpKind::kConcat:
       add(concat(g, node, format, library));
       break;

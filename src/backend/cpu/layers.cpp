@@ -41,9 +41,17 @@ bool any_empty(const Graph& g, const Node& node) {
 
 std::optional<onednn::Convolution> describe_conv(const Graph& g, const Node& node) {
   onednn::Convolution c;
-  c.src = dims(g, node.inputs[0]);
-  c.weights = dims(g, node.inputs[1]);
-  c.dst = dims(g, node.outputs[0]);
+  ValueId src = node.inputs[0], weights = node.inputs[1], dst = node.outputs[0];
+  if (node.op == OpKind::kConvBackwardData) {
+    c.pass = onednn::Pass::kBackwardData;
+    std::swap(src, dst);
+  } else if (node.op == OpKind::kConvBackwardWeights) {
+    c.pass = onednn::Pass::kBackwardWeights;
+    std::swap(weights, dst);
+  }
+  c.src = dims(g, src);
+  c.weights = dims(g, weights);
+  c.dst = dims(g, dst);
   const size_t spatial = c.src.size() - 2;
   if (spatial < 1 || spatial > 3) return std::nullopt;
   const auto& pads = node.attrs.ints("pads");
@@ -55,7 +63,8 @@ std::optional<onednn::Convolution> describe_conv(const Graph& g, const Node& nod
   c.strides = node.attrs.ints("strides");
   c.dilations = node.attrs.ints("dilations");
   c.groups = node.attrs.i("groups", 1);
-  c.bias = present(node, 2);
+  c.bias = c.pass == onednn::Pass::kBackwardWeights ? node.outputs.size() > 1 && node.outputs[1] != kNoValue
+                                                    : present(node, 2);
   c.transposed = node.op == OpKind::kConvTranspose;
   if (c.transposed) {
     for (size_t i = 0; i < spatial; ++i) c.pad_end[i] -= node.attrs.ints("output_padding")[i];
@@ -160,8 +169,8 @@ std::vector<Timing> ways(const Layer& layer, bool tune) {
   formats.push_back({Format::kPlain, Format::kPlain});
   const bool three = c.weights.size() == 4 && c.weights[2] == 3 && c.weights[3] == 3;
   const auto ones = std::vector<int64_t>{1, 1};
-  const bool winograd =
-      tune && three && !c.transposed && c.groups == 1 && c.strides == ones && c.dilations == ones;
+  const bool winograd = tune && three && !c.transposed && c.pass == onednn::Pass::kForward && c.groups == 1 &&
+                        c.strides == ones && c.dilations == ones;
   for (const auto& [src, dst] : formats) {
     out.push_back({.src = src, .dst = dst, .variant = kDirect});
     if (winograd && src == dst) out.push_back({.src = src, .dst = dst, .variant = kWinograd});
@@ -250,8 +259,8 @@ Result<std::vector<Timing>> measured(const Layer& layer, onednn::Library& librar
 std::optional<Layer> describe_layer(const Graph& g, const Node& node, bool weights_static) {
   if (!all_f32(g, node) || any_empty(g, node)) return std::nullopt;
   Layer layer;
-  if (node.op == OpKind::kConv || node.op == OpKind::kConvTranspose) {
-    if (!weights_static) return std::nullopt;
+  if (node.op == OpKind::kConv || node.op == OpKind::kConvTranspose || node.op == OpKind::kConvBackwardData ||
+      node.op == OpKind::kConvBackwardWeights) {
     layer.conv = describe_conv(g, node);
     if (!layer.conv || !onednn::fusable(layer.conv->post.act)) return std::nullopt;
     layer.has_residual = layer.conv->post.sum;
@@ -262,8 +271,9 @@ std::optional<Layer> describe_layer(const Graph& g, const Node& node, bool weigh
   } else {
     return std::nullopt;
   }
-  layer.weights = g.type(node.inputs[1]);
-  layer.cold_weights = parameter_bytes(g) > kCacheBytes;
+  const bool gradient = pass_of(layer) == onednn::Pass::kBackwardWeights;
+  layer.weights = g.type(gradient ? node.outputs[0] : node.inputs[1]);
+  layer.cold_weights = !gradient && parameter_bytes(g) > kCacheBytes;
   layer.flops = op_def(node.op).flops(g, node);
   for (ValueId v : node.inputs) layer.bytes += v == kNoValue ? 0 : static_cast<double>(g.type(v).bytes());
   layer.bytes += static_cast<double>(g.type(node.outputs[0]).bytes());

@@ -12,12 +12,16 @@ namespace limber {
 struct Layer {
   std::optional<onednn::Convolution> conv;
   std::optional<onednn::MatMul> matmul;
-  TensorType weights;  // type of input 1
+  TensorType weights;  // their type, or that of their gradient
   bool has_residual = false;
   bool cold_weights = false;  // the network's weights do not fit the inner caches: see time_kernel
   double flops = 0;
   double bytes = 0;
 };
+
+inline onednn::Pass pass_of(const Layer& layer) {
+  return layer.conv ? layer.conv->pass : onednn::Pass::kForward;
+}
 
 // nullopt when oneDNN cannot run this node as one primitive.
 std::optional<Layer> describe_layer(const Graph& graph, const Node& node, bool weights_static);

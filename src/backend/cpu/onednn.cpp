@@ -199,11 +199,10 @@ struct Library::Rep {
   void finish(Compiled& out, const Pd& pd, std::vector<Argument> args) {
     out.impl = pd.impl_info_str();
     for (const Argument& a : args) {
-      if (a.from == Argument::kOutput) out.output_bytes = a.desc.get_size();
-      if (a.from != Argument::kInput) continue;
-      if (out.input_bytes.size() <= static_cast<size_t>(a.index))
-        out.input_bytes.resize(static_cast<size_t>(a.index) + 1);
-      out.input_bytes[static_cast<size_t>(a.index)] = a.desc.get_size();
+      if (a.from == Argument::kScratch) continue;
+      std::vector<size_t>& bytes = a.from == Argument::kInput ? out.input_bytes : out.output_bytes;
+      bytes.resize(std::max(bytes.size(), static_cast<size_t>(a.index) + 1));
+      bytes[static_cast<size_t>(a.index)] = a.desc.get_size();
     }
     out.kernel = std::make_shared<PrimitiveKernel>(Primitive(pd), engine,
                                                    with_scratch(std::move(args), pd.scratchpad_desc()));
@@ -247,15 +246,19 @@ Dims minus_one(Dims dims) {
   return dims;
 }
 
-// An operation descriptor and the primitive descriptor made from it. oneDNN 2.6 reads the former again
-// when it moves on to the next implementation, so it must live as long.
+// An operation descriptor and the primitive descriptor made from it; backward, also the forward one. oneDNN
+// 2.6 reads the others again when it moves on to the next implementation, so they must live as long.
 template <typename Op>
 struct Described {
   typename Op::desc desc;
+  dnnl::primitive_desc_base forward;
   typename Op::primitive_desc pd;
 
   Described(typename Op::desc d, const dnnl::primitive_attr& attr, const dnnl::engine& engine)
       : desc(std::move(d)), pd(desc, attr, engine, /*allow_empty=*/true) {}
+  Described(typename Op::desc d, const dnnl::primitive_attr& attr, const dnnl::engine& engine,
+            const dnnl::convolution_forward::primitive_desc& hint)
+      : desc(std::move(d)), forward(hint), pd(desc, attr, engine, hint, /*allow_empty=*/true) {}
   Described(const Described&) = delete;
   Described& operator=(const Described&) = delete;
 };
@@ -271,6 +274,61 @@ Described<Op> conv_pd(const Convolution& s, const WeightDims& w, const dnnl::eng
   return Described<Op>({dnnl::prop_kind::forward_inference, alg, src, weights, bias, dst, s.strides,
                         minus_one(s.dilations), s.pad_begin, s.pad_end},
                        attributes(s.post), engine);
+}
+
+// The parts that all passes of a convolution are described with.
+struct ConvParts {
+  memory::desc src, dst, weights, bias;
+  Dims strides, dilations, pad_begin, pad_end;
+
+  ConvParts(const Convolution& s, const WeightDims& w)
+      : src(activation_desc(s.src, s.src_format)),
+        dst(activation_desc(s.dst, s.dst_format)),
+        weights(w.dims, kF32, Tag::any),
+        bias(s.bias ? memory::desc({s.dst[1]}, kF32, Tag::a) : memory::desc()),
+        strides(s.strides),
+        dilations(minus_one(s.dilations)),
+        pad_begin(s.pad_begin),
+        pad_end(s.pad_end) {}
+
+  // oneDNN wants to see the forward convolution of a backward one.
+  dnnl::convolution_forward::primitive_desc forward(const dnnl::engine& engine) const {
+    const memory::desc any_src(src.dims(), kF32, Tag::any), any_dst(dst.dims(), kF32, Tag::any);
+    return {{dnnl::prop_kind::forward_training, algorithm::convolution_direct, any_src, weights, bias,
+             any_dst, strides, dilations, pad_begin, pad_end},
+            engine};
+  }
+};
+
+Described<dnnl::convolution_backward_data> conv_data_pd(const Convolution& s, const WeightDims& w,
+                                                        const dnnl::engine& engine) {
+  const ConvParts p(s, w);
+  return Described<dnnl::convolution_backward_data>({algorithm::convolution_direct, p.src, p.weights, p.dst,
+                                                     p.strides, p.dilations, p.pad_begin, p.pad_end},
+                                                    attributes({}), engine, p.forward(engine));
+}
+
+Described<dnnl::convolution_backward_weights> conv_weights_pd(const Convolution& s, const WeightDims& w,
+                                                              const dnnl::engine& engine) {
+  const ConvParts p(s, w);
+  return Described<dnnl::convolution_backward_weights>(
+      {algorithm::convolution_direct, p.src, p.weights, p.bias, p.dst, p.strides, p.dilations, p.pad_begin,
+       p.pad_end},
+      attributes({}), engine, p.forward(engine));
+}
+
+std::vector<Argument> data_args(const dnnl::convolution_backward_data::primitive_desc& pd) {
+  return {{DNNL_ARG_DIFF_DST, pd.diff_dst_desc(), Argument::kInput, 0},
+          {DNNL_ARG_WEIGHTS, pd.weights_desc(), Argument::kInput, 1},
+          {DNNL_ARG_DIFF_SRC, pd.diff_src_desc(), Argument::kOutput, 0}};
+}
+
+std::vector<Argument> weights_args(const dnnl::convolution_backward_weights::primitive_desc& pd, bool bias) {
+  std::vector<Argument> args = {{DNNL_ARG_SRC, pd.src_desc(), Argument::kInput, 0},
+                                {DNNL_ARG_DIFF_DST, pd.diff_dst_desc(), Argument::kInput, 1},
+                                {DNNL_ARG_DIFF_WEIGHTS, pd.diff_weights_desc(), Argument::kOutput, 0}};
+  if (bias) args.push_back({DNNL_ARG_DIFF_BIAS, pd.diff_bias_desc(), Argument::kOutput, 1});
+  return args;
 }
 
 template <typename Pd>
@@ -314,6 +372,10 @@ std::vector<std::string> list_of(MakePd&& make) {
 }  // namespace
 
 std::vector<std::string> Library::list(const Convolution& s) {
+  if (s.pass == Pass::kBackwardData)
+    return list_of([&] { return conv_data_pd(s, weight_dims(s), rep_->engine); });
+  if (s.pass == Pass::kBackwardWeights)
+    return list_of([&] { return conv_weights_pd(s, weight_dims(s), rep_->engine); });
   if (s.transposed)
     return list_of([&] { return conv_pd<dnnl::deconvolution_forward>(s, weight_dims(s), rep_->engine); });
   return list_of([&] { return conv_pd<dnnl::convolution_forward>(s, weight_dims(s), rep_->engine); });
@@ -330,6 +392,20 @@ Result<Compiled> Library::create(const Convolution& s, int index) {
       rep_->finish<Op>(out, pd, conv_args(pd, s.bias));
       return true;
     };
+    if (s.pass == Pass::kBackwardData) {
+      auto made = conv_data_pd(s, weights, rep_->engine);
+      if (!made.pd || !advance_to(made.pd, index)) return false;
+      out.weights_layout = rep_->intern(made.pd.weights_desc(), weights.plain);
+      rep_->finish<dnnl::convolution_backward_data>(out, made.pd, data_args(made.pd));
+      return true;
+    }
+    if (s.pass == Pass::kBackwardWeights) {
+      auto made = conv_weights_pd(s, weights, rep_->engine);
+      if (!made.pd || !advance_to(made.pd, index)) return false;
+      out.weights_layout = rep_->intern(made.pd.diff_weights_desc(), weights.plain);
+      rep_->finish<dnnl::convolution_backward_weights>(out, made.pd, weights_args(made.pd, s.bias));
+      return true;
+    }
     return s.transposed ? make(static_cast<dnnl::deconvolution_forward*>(nullptr))
                         : make(static_cast<dnnl::convolution_forward*>(nullptr));
   });

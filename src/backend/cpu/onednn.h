@@ -22,8 +22,12 @@ struct PostOps {
   Activation act;
 };
 
-// y = conv(x, w) + bias. Node inputs: x, w, bias?, residual? (which must be the memory of y).
+enum class Pass : uint8_t { kForward, kBackwardData, kBackwardWeights };
+
+// y = conv(x, w) + bias. Node inputs: x, w, bias?, residual? (which must be the memory of y). Backward, the
+// fields mean the same convolution: from dy and w to dx, or from x and dy to dw and, with `bias`, dbias.
 struct Convolution {
+  Pass pass = Pass::kForward;
   std::vector<int64_t> src, weights,
       dst;  // weights as in the IR: [O, C/g, k..] or, transposed, [C, O/g, k..]
   std::vector<int64_t> strides, dilations, pad_begin, pad_end;
@@ -69,9 +73,8 @@ struct Concat {
 struct Compiled {
   std::shared_ptr<const Kernel> kernel;
   std::string impl;
-  uint32_t weights_layout = 0;      // a Layout id: how input 1 must be packed
-  std::vector<size_t> input_bytes;  // by node input; 0 for absent
-  size_t output_bytes = 0;
+  uint32_t weights_layout = 0;  // a Layout id: how the weights (or their gradient) are packed
+  std::vector<size_t> input_bytes, output_bytes;  // by node input and output; 0 for absent
 };
 
 // Thread-safe. Exceptions of oneDNN stop inside.

@@ -19,7 +19,9 @@ std::string post_text(const PostOps& post) {
 }  // namespace
 
 std::string key(const Convolution& s) {
-  return fmt::format("conv{}{} {} {} {} s{} d{} p{},{} g{} b{} w{} f{}>{} {}", s.transposed ? "T" : "",
+  constexpr const char* kPasses[] = {"", "-data", "-weights"};
+  return fmt::format("conv{}{}{} {} {} {} s{} d{} p{},{} g{} b{} w{} f{}>{} {}",
+                     kPasses[static_cast<size_t>(s.pass)], s.transposed ? "T" : "",
                      s.swapped_weights ? "S" : "", dims_text(s.src), dims_text(s.weights), dims_text(s.dst),
                      dims_text(s.strides), dims_text(s.dilations), dims_text(s.pad_begin),
                      dims_text(s.pad_end), s.groups, int{s.bias}, int{s.winograd},

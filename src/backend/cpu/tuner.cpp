@@ -176,9 +176,11 @@ Result<Bench> set_up(const onednn::Compiled& compiled, bool in_place, bool cold_
       LIMBER_ASSIGN(io.inputs[i], make(compiled.input_bytes[i]));
     }
   }
-  LIMBER_ASSIGN(void* output, make(compiled.output_bytes));
-  io.outputs = {output};
-  if (in_place) io.inputs[3] = output;
+  for (size_t bytes : compiled.output_bytes) {
+    LIMBER_ASSIGN(void* output, make(bytes));
+    io.outputs.push_back(output);
+  }
+  if (in_place) io.inputs[3] = io.outputs[0];
   LIMBER_ASSIGN(io.scratch, make(compiled.kernel->scratch_bytes()));
   const size_t weights = compiled.input_bytes.size() > 1 ? compiled.input_bytes[1] : 0;
   const size_t copies = weights == 0 || !cold_weights ? 1 : std::clamp<size_t>(kColdBytes / weights, 3, 64);
@@ -230,7 +232,7 @@ Result<double> difference(onednn::Library& library, const onednn::Compiled& a, c
       LIMBER_ASSIGN(const auto bound, packing->bind(std::move(pack)));
       bound->run();
     }
-    LIMBER_ASSIGN(auto output, random_buffer(compiled->output_bytes, 13));
+    LIMBER_ASSIGN(auto output, random_buffer(compiled->output_bytes[0], 13));
     LIMBER_ASSIGN(const auto scratch, Buffer::allocate(compiled->kernel->scratch_bytes()));
     io.outputs = {output->data()};
     io.scratch = scratch->data();
@@ -241,7 +243,7 @@ Result<double> difference(onednn::Library& library, const onednn::Compiled& a, c
   double most = 0, largest = 0;
   const auto* x = reinterpret_cast<const float*>(results[0]->data());
   const auto* y = reinterpret_cast<const float*>(results[1]->data());
-  for (size_t i = 0; i < a.output_bytes / sizeof(float); ++i) {
+  for (size_t i = 0; i < a.output_bytes[0] / sizeof(float); ++i) {
     most = std::max(most, std::abs(static_cast<double>(x[i]) - y[i]));
     largest = std::max(largest, std::abs(static_cast<double>(y[i])));
   }

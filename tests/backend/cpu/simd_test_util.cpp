@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include "backend/cpu/cpu_backend.h"
 #include "backend/ref/ref_backend.h"
 #include "base/parallel.h"
 #include "ops/op_def.h"
@@ -111,6 +112,80 @@ void expect_same_as_reference(const NodeCase& test) {
       expect_close(run_own(test, **table, threads), want, test, where);
     }
   }
+}
+
+namespace {
+
+void run_plain(const Kernel& kernel, const void* from, void* to) {
+  const auto scratch = *Buffer::allocate(std::max<size_t>(64, kernel.scratch_bytes()));
+  auto bound = kernel.bind({{from}, {to}, scratch->data()});
+  ASSERT_TRUE(bound.ok());
+  (*bound)->run();
+}
+
+// A tensor's bytes in another layout; padding holds zeros, as everywhere.
+std::shared_ptr<Buffer> in_layout(Backend& backend, const Tensor& tensor, Layout layout) {
+  auto buffer = *Buffer::allocate(std::max<size_t>(64, backend.bytes(tensor.type(), layout)));
+  std::memset(buffer->data(), 0, buffer->size());
+  run_plain(**backend.reorder(tensor.type(), kPlain, layout), tensor.raw(), buffer->data());
+  return buffer;
+}
+
+std::vector<Tensor> run_candidate(const Built& built, Backend& backend, Candidate candidate,
+                                  const std::vector<Tensor>& inputs) {
+  const Node& node = built.graph.node(built.node);
+  EXPECT_TRUE(backend.prepare(built.graph, built.node, candidate).ok());
+  auto kernel = backend.compile(built.graph, built.node, candidate);
+  EXPECT_TRUE(kernel.ok()) << kernel.status().message();
+  if (!kernel.ok()) return {};
+  KernelIo io;
+  std::vector<std::shared_ptr<Buffer>> kept;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].valid()) kept.push_back(in_layout(backend, inputs[i], candidate.inputs[i]));
+    io.inputs.push_back(inputs[i].valid() ? kept.back()->data() : nullptr);
+  }
+  const size_t first_output = kept.size();
+  for (size_t k = 0; k < node.outputs.size(); ++k) {
+    const TensorType& type = built.graph.type(node.outputs[k]);
+    kept.push_back(*Buffer::allocate(std::max<size_t>(64, backend.bytes(type, candidate.outputs[k]))));
+    std::memset(kept.back()->data(), 0x5a, kept.back()->size());  // whatever was there before
+    io.outputs.push_back(kept.back()->data());
+  }
+  kept.push_back(*Buffer::allocate(std::max<size_t>(64, (*kernel)->scratch_bytes())));
+  io.scratch = kept.back()->data();
+  auto bound = (*kernel)->bind(std::move(io));
+  EXPECT_TRUE(bound.ok()) << bound.status().message();
+  (*bound)->run();
+  std::vector<Tensor> outputs;
+  for (size_t k = 0; k < node.outputs.size(); ++k) {
+    const TensorType& type = built.graph.type(node.outputs[k]);
+    outputs.push_back(*Tensor::allocate(type));
+    run_plain(**backend.reorder(type, candidate.outputs[k], kPlain), kept[first_output + k]->data(),
+              outputs.back().raw());
+  }
+  return outputs;
+}
+
+}  // namespace
+
+size_t expect_candidates_match(const NodeCase& test) {
+  const Built built = build(test);
+  auto reference = make_ref_backend()->compile(built.graph, built.node, {});
+  EXPECT_TRUE(reference.ok()) << reference.status().message();
+  const std::vector<Tensor> want = run_kernel(built, **reference, test.inputs);
+  const auto backend = make_cpu_backend({.threads = 2, .tune = true, .cache_file = ""});
+  const ThreadScope scope(2);
+  const Layout nearby[] = {kPlain, Layout{1}, Layout{2}, Layout{3}};
+  EXPECT_TRUE(backend->supports(built.graph, built.node));
+  auto candidates = backend->candidates(built.graph, built.node, nearby);
+  EXPECT_TRUE(candidates.ok()) << candidates.status().message();
+  if (!candidates.ok()) return 0;
+  for (const Candidate& c : *candidates) {
+    if (c.view || c.must_alias >= 0) continue;
+    expect_close(run_candidate(built, *backend, c, test.inputs), want, test,
+                 c.impl + " in " + backend->layout_name(c.inputs[0]));
+  }
+  return candidates->size();
 }
 
 void expect_same_in_place(const NodeCase& test) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backend/cpu/simd/loops.h"
+#include "backend/cpu/simd/own_kernels.h"
 #include "backend/cpu/simd/simd.h"
 #include "base/parallel.h"
 #include "ir/graph.h"
@@ -31,6 +32,17 @@ KernelPtr make_gather(const Graph& graph, const Node& node);
 KernelPtr make_pad(const Graph& graph, const Node& node);
 KernelPtr make_resize(const Graph& graph, const Node& node);
 KernelPtr make_attention(const Graph& graph, const Node& node);
+KernelPtr make_activation_backward(const Graph& graph, const Node& node);
+KernelPtr make_softmax_backward(const Graph& graph, const Node& node);
+KernelPtr make_layer_norm_backward(const Graph& graph, const Node& node);
+KernelPtr make_sgd(const Graph& graph, const Node& node);
+KernelPtr make_adam(const Graph& graph, const Node& node);
+
+// In any order of channels. REQUIRES: all_f32
+KernelPtr make_batch_norm_training(const Graph& graph, const Node& node, ChannelOrder order);
+KernelPtr make_batch_norm_backward(const Graph& graph, const Node& node, ChannelOrder order);
+KernelPtr make_max_pool_backward(const Graph& graph, const Node& node, ChannelOrder order);
+KernelPtr make_average_pool_backward(const Graph& graph, const Node& node, ChannelOrder order);
 
 // Elements a thread should have at least before another one is woken up.
 inline constexpr int64_t kGrain = 16384;

@@ -123,14 +123,24 @@ Factory factory_of(OpKind op) {
       return &make_pad;
     case OpKind::kResize:
       return &make_resize;
+    case OpKind::kActivationBackward:
+      return &make_activation_backward;
+    case OpKind::kSoftmaxBackward:
+      return &make_softmax_backward;
+    case OpKind::kLayerNormBackward:
+      return &make_layer_norm_backward;
+    case OpKind::kSgdUpdate:
+      return &make_sgd;
+    case OpKind::kAdamUpdate:
+      return &make_adam;
     default:
       return nullptr;
   }
 }
 
 KernelPtr make(const Graph& graph, const Node& node) {
-  const Factory factory = factory_of(node.op);
-  return factory != nullptr ? factory(graph, node) : nullptr;
+  if (const Factory factory = factory_of(node.op)) return factory(graph, node);
+  return own_channel_kernel(graph, node, ChannelOrder::kPlanes);
 }
 
 }  // namespace
@@ -145,6 +155,22 @@ bool all_f32(const Graph& graph, const Node& node) {
 }
 
 }  // namespace own
+
+std::unique_ptr<Kernel> own_channel_kernel(const Graph& graph, const Node& node, ChannelOrder order) {
+  if (!own::all_f32(graph, node)) return nullptr;
+  switch (node.op) {
+    case OpKind::kBatchNormTraining:
+      return own::make_batch_norm_training(graph, node, order);
+    case OpKind::kBatchNormBackward:
+      return own::make_batch_norm_backward(graph, node, order);
+    case OpKind::kMaxPoolBackward:
+      return own::make_max_pool_backward(graph, node, order);
+    case OpKind::kAveragePoolBackward:
+      return own::make_average_pool_backward(graph, node, order);
+    default:
+      return nullptr;
+  }
+}
 
 bool own_supports(const Graph& graph, const Node& node) { return own::make(graph, node) != nullptr; }
 

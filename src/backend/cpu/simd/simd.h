@@ -16,12 +16,17 @@ namespace limber {
 #define LIMBER_SIMD_BINARY(X) X(Add) X(Sub) X(Mul) X(Div) X(Min) X(Max) X(PRelu)
 // ExpSum is the sum of exp(x - shift).
 #define LIMBER_SIMD_REDUCE(X) X(Sum) X(Max) X(Min) X(Prod) X(AbsSum) X(SquareSum) X(ExpSum)
+// dx from dy and x, or from dy and the activation's result (OfY). Relu, LeakyRelu and Clip work for both.
+#define LIMBER_SIMD_GRADIENT(X) \
+  X(Relu) X(LeakyRelu) X(Clip) X(SigmoidOfY) X(TanhOfY) X(HardSigmoid) X(HardSigmoidOfY) X(EluOfY) \
+  X(SoftplusOfY) X(HardSwish) X(Silu) X(Gelu)
 // clang-format on
 
 #define LIMBER_ENUMERATOR(name) k##name,
 enum class SimdUnary : uint8_t { LIMBER_SIMD_UNARY(LIMBER_ENUMERATOR) kCount };
 enum class SimdBinary : uint8_t { LIMBER_SIMD_BINARY(LIMBER_ENUMERATOR) kCount };
 enum class SimdReduce : uint8_t { LIMBER_SIMD_REDUCE(LIMBER_ENUMERATOR) kCount };
+enum class SimdGradient : uint8_t { LIMBER_SIMD_GRADIENT(LIMBER_ENUMERATOR) kCount };
 #undef LIMBER_ENUMERATOR
 
 // What the operator's attributes become: alpha or lambd or min in `a`, beta or bias or gamma or max in `b`.
@@ -49,6 +54,46 @@ struct LayerNormArgs {
   const float *scale, *bias;  // [cols]; may be null
   float epsilon;
   float *mean, *inv_std;  // [rows]; may be null
+};
+
+// Some channels of one image. In columns: `rows` pixels that lie `stride` apart, each with `width` channels
+// side by side. As a run: `rows` pixels of one channel, dense.
+struct ChannelPanel {
+  int64_t rows, stride, width;
+  bool run;
+};
+
+// What the gradient of a normalised panel is made from: y = relu?((x * scale + shift)). Per channel.
+struct PanelGradient {
+  const float *x, *dy;
+  const float* mean;
+  const float *scale, *shift;
+  bool relu;
+};
+
+// The windows of a pooling over two spatial axes.
+struct PoolWindows {
+  int64_t in[2], out[2], kernel[2], stride[2], dilation[2], pad[2];
+  int64_t whole_count;  // what an average divides by; 0: the taps inside
+};
+
+struct LayerNormGradient {
+  const float *x, *dy;
+  int64_t rows, cols;
+  const float *mean, *inv_std;  // [rows]
+  const float* scale;           // [cols]; may be null
+  float *dx, *dscale, *dbias;   // may be null; the last two are added to
+};
+
+struct SgdStep {
+  float rate, factor, momentum, dampening, decay;
+  bool nesterov, decoupled;
+};
+
+struct AdamStep {
+  float rate, factor, beta1, beta2, epsilon, decay;
+  float correction1, correction2;  // 1 / (1 - beta^step)
+  bool decoupled;
 };
 
 struct LrnArgs {
@@ -118,6 +163,30 @@ struct SimdTable {
   void (*attention_pack)(const AttentionHead& head, const float* k, const float* v, float* scratch);
   void (*attention_rows)(const AttentionHead& head, const float* q, int64_t rows, const float* v,
                          const AttentionMask& mask, float* y, float* scratch);
+
+  // --- training. Sums are per channel; in-place results are allowed where memory is of equal shape.
+  void (*panel_sum)(const float* x, const ChannelPanel& panel, float* sum);
+  void (*panel_squares)(const float* x, const ChannelPanel& panel, const float* mean, float* sum);
+  // y = relu?(x * scale + shift)
+  void (*panel_affine)(const float* x, float* y, const ChannelPanel& panel, const float* scale,
+                       const float* shift, bool relu);
+  // Sums of dy and of dy * (x - mean), over what the activation let through.
+  void (*panel_gradient_sums)(const PanelGradient& g, const ChannelPanel& panel, float* sum_dy,
+                              float* sum_dyx);
+  // dx = a * dy + b * x + c, dy being 0 where the activation was.
+  void (*panel_gradient)(const PanelGradient& g, const ChannelPanel& panel, const float* a, const float* b,
+                         const float* c, float* dx);
+  void (*gradient[static_cast<size_t>(SimdGradient::kCount)])(const float* dy, const float* x, float* dx,
+                                                              int64_t n, UnaryParams p);
+  void (*softmax_gradient)(const float* y, const float* dy, float* dx, int64_t rows, int64_t cols);
+  void (*layer_norm_gradient)(const LayerNormGradient& g);
+  // Of one image: pixels lie `stride` apart, `width` channels side by side. Added to dx.
+  void (*max_pool_gradient)(const PoolWindows& windows, const float* x, const float* dy, float* dx,
+                            int64_t stride, int64_t width);
+  void (*average_pool_gradient)(const PoolWindows& windows, const float* dy, float* dx, int64_t stride,
+                                int64_t width);
+  void (*sgd)(const SgdStep& step, float* w, const float* dw, float* velocity, int64_t n);
+  void (*adam)(const AdamStep& step, float* w, const float* dw, float* m, float* v, int64_t n);
 };
 
 // The tables this machine can run, best first, ended by nullptr.

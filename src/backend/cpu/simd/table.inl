@@ -26,6 +26,7 @@ namespace {
 #include "backend/cpu/simd/norm.inl"
 #include "backend/cpu/simd/move.inl"
 #include "backend/cpu/simd/attention.inl"
+#include "backend/cpu/simd/training.inl"
 // clang-format on
 
 constexpr SimdTable make_table() {
@@ -37,6 +38,7 @@ constexpr SimdTable make_table() {
   fill_norm(t);
   fill_move(t);
   fill_attention(t);
+  fill_training(t);
   return t;
 }
 constexpr SimdTable kTable = make_table();
