@@ -130,6 +130,7 @@ TEST(Idx, DamagedGzipIsRefused) {
   ASSERT_TRUE(open(good).ok());
   for (size_t n = 0; n < good.size(); ++n) EXPECT_FALSE(open(good.substr(0, n)).ok()) << n;
   expect_failure(open(good + "more"), Code::kCorrupt, {"images.gz"});
+  expect_failure(open(good + "more" + good.substr(good.size() - 4)), Code::kCorrupt, {"gzip -t"});
   std::string bomb = good;  // claims four gigabytes
   for (size_t i = 1; i <= 4; ++i) bomb[bomb.size() - i] = '\xff';
   expect_failure(open(bomb), Code::kResourceExhausted, {"images.gz", "4294967295"});

@@ -320,6 +320,26 @@ TEST(Loader, MixupBlendsPixelsAndTargetsAlike) {
   EXPECT_NEAR(extreme / batches, 0.565, 0.08) << "of Beta(0.3, 0.3)";
 }
 
+// One image over and over: every position of every epoch draws for itself.
+TEST(Loader, EachPositionAndEpochHasItsOwnDraws) {
+  Tensor image = *Tensor::zeros({DType::kU8, Shape{200, 4, 4}});
+  std::fill(image.data<uint8_t>().begin(), image.data<uint8_t>().end(), uint8_t{100});
+  std::shared_ptr<const Dataset> data =
+      *open_arrays(image, *Tensor::zeros({DType::kI64, Shape{200}}), "same");
+  LoaderOptions options = small(10);
+  options.shuffle = false;
+  options.augmentation.brightness = 0.5;
+  const auto l = loader(data, options);
+  std::set<float> seen;
+  for (uint64_t e = 0; e < 3; ++e) {
+    ASSERT_TRUE(l->start_epoch(e).ok());
+    for (Batch batch = *l->next(); batch.size > 0; batch = *l->next()) {
+      for (size_t i = 0; i < 10; ++i) seen.insert(batch.images.data<float>()[16 * i]);
+    }
+  }
+  EXPECT_GT(seen.size(), 595u);
+}
+
 TEST(Loader, EvaluationIsNotRandom) {
   LoaderOptions options = everything(5);
   options.mixup = 0;
