@@ -6,7 +6,7 @@
 namespace limber {
 namespace {
 
-constexpr size_t kMaxFileBytes = size_t{3} << 30;
+constexpr size_t kMaxIdxBytes = size_t{3} << 30;
 constexpr int kUnsignedByte = 0x08;
 
 uint8_t byte_at(std::span<const std::byte> bytes, size_t at) { return static_cast<uint8_t>(bytes[at]); }
@@ -43,7 +43,7 @@ Result<Tensor> parse_idx(const FileBytes& file) {
 }
 
 Result<Tensor> read_idx(const std::string& path) {
-  LIMBER_ASSIGN(const FileBytes file, read_plain_or_gzip(path, kMaxFileBytes));
+  LIMBER_ASSIGN(const FileBytes file, read_plain_or_gzip(path, kMaxIdxBytes));
   auto tensor = parse_idx(file);
   if (!tensor.ok()) return tensor.status().in(path);
   return tensor;
