@@ -169,6 +169,19 @@ bool in_order(const std::vector<uint32_t>& sorted, const std::vector<Node>& node
 
 }  // namespace
 
+void Graph::reorder(const std::vector<uint32_t>& order) {
+  LIMBER_ASSERT(order.size() == nodes_.size());
+  std::vector<Node> nodes;
+  nodes.reserve(order.size());
+  for (uint32_t n : order) {
+    for (ValueId v : nodes_[n].outputs) {
+      if (v != kNoValue) values_[v.index].producer = NodeId{static_cast<uint32_t>(nodes.size())};
+    }
+    nodes.push_back(std::move(nodes_[n]));
+  }
+  nodes_ = std::move(nodes);
+}
+
 void Graph::compact() {
   std::vector<uint32_t> order = live_order(nodes_, values_, outputs_);
   // Keep the order people wrote when it is already topological.

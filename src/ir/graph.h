@@ -105,6 +105,9 @@ class Graph {
   void rename(ValueId v, std::string_view name);
   // Every reader of `from` (nodes and graph outputs) reads `to` instead.
   void replace_uses(ValueId from, ValueId to);
+  // Puts the nodes in this order: order[i] is the index of the node that becomes number i. REQUIRES: a
+  // permutation that is topological
+  void reorder(const std::vector<uint32_t>& order);
   // Puts nodes back into topological order (stable), drops nodes no output depends on, values nobody
   // names, and renumbers. Inputs stay even when unused. REQUIRES: no cycle.
   void compact();

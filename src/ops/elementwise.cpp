@@ -112,8 +112,10 @@ Result<Types> infer_where(const InferArgs& args) {
   return Types{{args.input(1).dtype, std::move(shape)}};
 }
 
+constexpr InPlace kOverFirst[] = {{0, 0}};
+
 constexpr OpDef binary(OpKind op, InferFn infer, Gradient gradient, std::span<const AttrSpec> attrs = {}) {
-  return {op, 2, 2, 1, 1, attrs, infer, flops_of_outputs, OpFamily::kBinary, gradient};
+  return {op, 2, 2, 1, 1, attrs, infer, flops_of_outputs, OpFamily::kBinary, gradient, kOverFirst};
 }
 constexpr OpDef comparison(OpKind op, InferFn infer) {
   return {op, 2, 2, 1, 1, {}, infer, flops_of_outputs, OpFamily::kComparison};

@@ -136,7 +136,8 @@ class Lowering {
       const auto input = static_cast<size_t>(pair.input);
       if (node.inputs[input] != target || result.layout != kPlain) continue;
       const int root = plan_.slots[static_cast<size_t>(step.inputs[input])].root;
-      if (!read_after(n, root)) result.root = root;
+      const bool itself = plan_.slots[static_cast<size_t>(root)].storage == Storage::kParameter;
+      if (itself && !read_after(n, root)) result.root = root;
     }
   }
 

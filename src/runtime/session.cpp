@@ -1,5 +1,7 @@
 #include "runtime/session.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 
 #include "base/clock.h"
@@ -19,15 +21,47 @@ double median(std::vector<double> values) {
 
 Session::~Session() = default;
 
-Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Plan> plan) {
-  std::unique_ptr<Session> session(new Session(std::move(plan)));
+Result<std::shared_ptr<SharedMemory>> SharedMemory::reserve(size_t bytes) {
+  void* arena =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (arena == MAP_FAILED)
+    return error(Code::kResourceExhausted, "cannot reserve {} bytes of address space", bytes);
+  static_cast<void>(madvise(arena, bytes, MADV_HUGEPAGE));  // only an optimisation
+  return std::shared_ptr<SharedMemory>(new SharedMemory(static_cast<std::byte*>(arena), bytes));
+}
+
+SharedMemory::~SharedMemory() { munmap(arena_, bytes_); }
+
+void SharedMemory::trim(size_t bytes) {
+  constexpr size_t kPage = size_t{2} << 20;
+  const size_t keep = (bytes + kPage - 1) / kPage * kPage;
+  if (keep < bytes_) static_cast<void>(madvise(arena_ + keep, bytes_ - keep, MADV_DONTNEED));
+}
+
+Result<std::shared_ptr<Buffer>> SharedMemory::input(const std::string& name, size_t bytes) {
+  std::shared_ptr<Buffer>& buffer = inputs_[name];
+  if (buffer == nullptr || buffer->size() < bytes) {
+    LIMBER_ASSIGN(buffer, Buffer::allocate(bytes));
+    std::fill_n(buffer->data(), bytes, std::byte{0});
+  }
+  return buffer;
+}
+
+Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Plan> plan,
+                                                 std::shared_ptr<SharedMemory> shared) {
+  std::unique_ptr<Session> session(new Session(std::move(plan), std::move(shared)));
   LIMBER_TRY(session->allocate());
   LIMBER_TRY(session->refresh());
   return session;
 }
 
 Status Session::allocate() {
-  LIMBER_ASSIGN(arena_, Buffer::allocate(plan_->arena_bytes));
+  if (shared_ == nullptr) {
+    LIMBER_ASSIGN(arena_, Buffer::allocate(plan_->arena_bytes));
+  } else if (plan_->arena_bytes > shared_->bytes()) {
+    return error(Code::kResourceExhausted, "activations need {} bytes, {} are reserved", plan_->arena_bytes,
+                 shared_->bytes());
+  }
   owned_.resize(plan_->slots.size());
   kept_.resize(plan_->slots.size(), false);
   moved_.resize(plan_->slots.size(), false);
@@ -40,6 +74,10 @@ Status Session::allocate() {
   for (size_t i = 0; i < plan_->slots.size(); ++i) {
     const Slot& slot = plan_->slots[i];
     if (slot.root != static_cast<int>(i)) continue;
+    if (slot.storage == Storage::kInput && shared_ != nullptr) {
+      LIMBER_ASSIGN(owned_[i], shared_->input(plan_->graph.value(slot.value).name, slot.bytes));
+      continue;
+    }
     if (slot.storage != Storage::kInput && slot.storage != Storage::kOutput) continue;
     LIMBER_ASSIGN(owned_[i], Buffer::allocate(slot.bytes));
     std::fill_n(owned_[i]->data(), slot.bytes, std::byte{0});
@@ -50,7 +88,7 @@ Status Session::allocate() {
 std::byte* Session::address(int index) const {
   if (index < 0) return nullptr;
   const Slot& root = plan_->slots[static_cast<size_t>(plan_->slots[static_cast<size_t>(index)].root)];
-  if (root.storage == Storage::kArena) return arena_->data() + root.offset;
+  if (root.storage == Storage::kArena) return (shared_ ? shared_->arena() : arena_->data()) + root.offset;
   return owned_[static_cast<size_t>(root.root)]->data();
 }
 
@@ -106,6 +144,13 @@ Status Session::refresh() {
     if (plan_->slots[i].storage == Storage::kStatic && !kept_[i]) owned_[i] = nullptr;
   }
   return bind();
+}
+
+void Session::suspend() {
+  for (size_t i = 0; i < owned_.size(); ++i) {
+    if (plan_->slots[i].storage == Storage::kStatic) owned_[i] = nullptr;
+  }
+  version_ = 0;
 }
 
 void Session::put(int slot, std::shared_ptr<Buffer> buffer) {

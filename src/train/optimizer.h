@@ -1,0 +1,57 @@
+// Optimisers, as nodes, and learning rates over time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/parameters.h"
+
+namespace limber {
+
+enum class OptimizerKind : uint8_t { kSgd, kAdam, kAdamW };
+
+struct OptimizerOptions {
+  OptimizerKind kind = OptimizerKind::kSgd;
+  double momentum = 0.9;   // SGD
+  bool nesterov = false;   // SGD
+  double decay = 0;        // L2 in the gradient for SGD and Adam, decoupled for AdamW
+  bool decoupled = false;  // SGD: decay the weights directly
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // Adam, AdamW
+  double clip_norm = 0;  // above 0: gradients are scaled down when their common norm is larger
+};
+
+std::string_view optimizer_name(OptimizerKind kind);
+Result<OptimizerKind> parse_optimizer(std::string_view name);
+
+// A parameter and its gradient in a graph.
+struct Trained {
+  ValueId parameter, gradient;
+};
+
+// Adds a step for each, applied in the order given (that in which gradients are complete, so that none has
+// to wait); reads the rate from `rate` f32[]. State is named "optimizer/<what>/<parameter>" and added to
+// `params` as zeros where it is missing. A step stands after every other reader of its parameter as long
+// as nothing that reads it is appended later.
+Status add_optimizer(Graph& graph, const std::vector<Trained>& trained, ValueId rate,
+                     const OptimizerOptions& options, Parameters& params);
+
+enum class ScheduleKind : uint8_t { kConstant, kStep, kCosine };
+
+struct ScheduleOptions {
+  ScheduleKind kind = ScheduleKind::kConstant;
+  double rate = 0.01;
+  int64_t warm_up = 0;                           // steps of linear growth from rate / warm_up
+  double step_factor = 0.1;                      // kStep: multiplied in at each of `milestones`
+  std::vector<double> milestones = {0.5, 0.75};  // as shares of all steps
+  double final_rate = 0;                         // kCosine ends here
+};
+
+std::string_view schedule_name(ScheduleKind kind);
+Result<ScheduleKind> parse_schedule(std::string_view name);
+// The rate of step number `step` (from 0) of `total`.
+double rate_at(const ScheduleOptions& options, int64_t step, int64_t total);
+
+}  // namespace limber

@@ -1,0 +1,267 @@
+#include "train/training_graph.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "ops/gradient.h"
+#include "ops/op_def.h"
+#include "passes/differentiate.h"
+#include "passes/passes.h"
+#include "passes/rewriter.h"
+
+namespace limber {
+namespace {
+
+// PyTorch's default of 0.1, in ONNX's way of counting.
+constexpr double kRunningMomentum = 0.9;
+
+constexpr std::array kPreparation = {
+    Pass{"fold_constants", fold_constants},
+    Pass{"simplify", simplify},
+    Pass{"merge_common", merge_common},
+    Pass{"fuse_activation_patterns", fuse_activation_patterns},
+    Pass{"fuse_norms", fuse_norms},
+    Pass{"use_global_pools", use_global_pools},
+    Pass{"gemm_to_matmul", gemm_to_matmul},
+    Pass{"simplify", simplify},
+    Pass{"fold_transpose_matmul", fold_transpose_matmul},
+    Pass{"fold_pad", fold_pad},
+};
+
+// Every BatchNorm uses the statistics of the batch; the running ones are updated.
+Status use_batch_statistics(Graph& graph) {
+  std::vector<std::pair<ValueId, ValueId>> updates;
+  std::set<ValueId> seen;
+  const auto rule = [&](Rewriter& r, NodeId n) -> Status {
+    if (r.node(n).op != OpKind::kBatchNorm) return {};
+    const Node node = r.node(n);
+    const Value &mean = r.graph().value(node.inputs[3]), &var = r.graph().value(node.inputs[4]);
+    // Statistics that are computed, or shared by two layers, cannot be kept up to date.
+    if (mean.role != Role::kParameter || var.role != Role::kParameter) return {};
+    if (!seen.insert(node.inputs[3]).second) return {};
+    LIMBER_ASSIGN(
+        const NodeId made,
+        emit_node(r.graph(), OpKind::kBatchNormTraining, node.inputs,
+                  {{"epsilon", node.attrs.f("epsilon")}, {"momentum", kRunningMomentum}}, 3, node.name));
+    const std::vector<ValueId> outputs = r.graph().node(made).outputs;
+    updates.emplace_back(node.inputs[3], outputs[1]);
+    updates.emplace_back(node.inputs[4], outputs[2]);
+    r.replace(node.outputs[0], outputs[0]);
+    return {};
+  };
+  Rewriter rewriter(graph);
+  const auto count = static_cast<uint32_t>(graph.num_nodes());
+  for (uint32_t n = 0; n < count; ++n) {
+    if (!rewriter.dead(NodeId{n})) LIMBER_TRY(rule(rewriter, NodeId{n}));
+  }
+  for (const auto& [target, value] : updates) graph.add_update(target, value);
+  graph.compact();
+  return {};
+}
+
+// BatchNormTraining followed by nothing but a Relu does both.
+Status fuse_batch_norm_relu(Graph& graph) {
+  return sweep(graph,
+               [](Rewriter& r, NodeId n) -> Status {
+                 if (r.node(n).op != OpKind::kRelu) return {};
+                 const ValueId x = r.input(n, 0);
+                 const NodeId norm = r.producer(x, OpKind::kBatchNormTraining);
+                 if (norm == kNoNode || !r.used_once(x) || r.node(norm).attrs.has("act")) return {};
+                 if (!r.replace(r.output(n), x)) return {};
+                 r.edit_attrs(norm).set("act", std::string("relu"));
+                 return {};
+               })
+      .status();
+}
+
+// By value: does `output` depend on it?
+std::vector<bool> influences(const Graph& graph, ValueId output) {
+  std::vector<bool> reached(graph.num_values(), false);
+  reached[output.index] = true;
+  for (size_t n = graph.num_nodes(); n-- > 0;) {
+    const Node& node = graph.nodes()[n];
+    const bool used = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                  [&](ValueId v) { return v != kNoValue && reached[v.index]; });
+    if (!used) continue;
+    for (ValueId v : node.inputs) {
+      if (v != kNoValue) reached[v.index] = true;
+    }
+  }
+  return reached;
+}
+
+// Moves every node that only updates state to where its inputs are ready and nobody reads the old value any
+// more: gradients are consumed as they are made, and do not pile up.
+void update_early(Graph& graph) {
+  const auto readers = graph.readers();
+  std::vector<ValueId> target(graph.num_values(), kNoValue);
+  for (const Output& o : graph.outputs()) {
+    if (o.into != kNoValue) target[o.value.index] = o.into;
+  }
+  std::vector<std::vector<uint32_t>> after(graph.num_nodes());  // by node: updates that follow it
+  std::vector<bool> moved(graph.num_nodes(), false);
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    const Node& node = graph.nodes()[n];
+    int64_t ready = -1;
+    bool only_updates = true;
+    for (ValueId v : node.inputs) {
+      if (v == kNoValue || graph.value(v).producer == kNoNode) continue;
+      ready = std::max<int64_t>(ready, graph.value(v).producer.index);
+      only_updates = only_updates && !moved[graph.value(v).producer.index];
+    }
+    for (ValueId v : node.outputs) {
+      if (v == kNoValue) continue;
+      only_updates = only_updates && target[v.index] != kNoValue && readers[v.index].empty();
+      if (!only_updates) break;
+      for (NodeId reader : readers[target[v.index].index]) {
+        if (reader.index != n) ready = std::max<int64_t>(ready, reader.index);
+      }
+    }
+    if (!only_updates || ready < 0 || ready >= n) continue;
+    moved[n] = true;
+    after[static_cast<size_t>(ready)].push_back(n);
+  }
+  std::vector<uint32_t> order;
+  const auto place = [&](auto&& self, uint32_t n) -> void {
+    order.push_back(n);
+    for (uint32_t next : after[n]) self(self, next);
+  };
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    if (!moved[n]) place(place, n);
+  }
+  graph.reorder(order);
+}
+
+class StepBuilder {
+ public:
+  StepBuilder(const Graph& prepared, const StepOptions& options, Phase phase, Parameters& params)
+      : graph_(prepared), options_(options), phase_(phase), params_(params) {}
+
+  Result<Graph> build(std::span<const std::string> names) {
+    LIMBER_ASSIGN(const std::vector<ValueId> targets, find(names));
+    const ValueId logits = graph_.outputs()[0].value;
+    LIMBER_ASSIGN(const ValueId loss, add_loss(graph_, logits, options_.loss, options_.soft_targets));
+    set_outputs(loss, logits);
+    LIMBER_ASSIGN(const Gradients gradients, differentiate(graph_, loss, targets));
+    LIMBER_ASSIGN(std::vector<Trained> trained, in_order_of_completion(targets, gradients));
+    LIMBER_TRY(apply(trained));
+    graph_.compact();
+    update_early(graph_);
+    return std::move(graph_);
+  }
+
+ private:
+  Result<std::vector<ValueId>> find(std::span<const std::string> names) const {
+    std::vector<ValueId> targets;
+    for (const std::string& name : names) {
+      const auto v = graph_.find(name);
+      if (!v || graph_.value(*v).role != Role::kParameter)
+        return invalid("no parameter is called '{}'", name);
+      targets.push_back(*v);
+    }
+    return targets;
+  }
+
+  // Loss and logits first; of the model's outputs only updates stay.
+  void set_outputs(ValueId loss, ValueId logits) {
+    std::vector<Output> outputs = {{loss, "loss", kNoValue, kNoValue},
+                                   {logits, "logits", kNoValue, kNoValue}};
+    for (const Output& o : graph_.outputs()) {
+      if (o.into != kNoValue) outputs.push_back(o);
+    }
+    graph_.mutable_outputs() = std::move(outputs);
+  }
+
+  // Parameters whose gradient is made first come first. One the loss does not depend on is an error.
+  Result<std::vector<Trained>> in_order_of_completion(const std::vector<ValueId>& targets,
+                                                      const Gradients& gradients) const {
+    std::vector<Trained> trained;
+    for (size_t i = 0; i < targets.size(); ++i) {
+      if (gradients.of[i] == kNoValue) {
+        return invalid("the loss does not depend on parameter '{}'", graph_.value(targets[i]).name);
+      }
+      trained.push_back({targets[i], gradients.of[i]});
+    }
+    std::stable_sort(trained.begin(), trained.end(), [this](const Trained& a, const Trained& b) {
+      return graph_.value(a.gradient).producer < graph_.value(b.gradient).producer;
+    });
+    return trained;
+  }
+
+  Status apply(std::vector<Trained>& trained) {
+    if (phase_ != Phase::kUpdate) LIMBER_TRY(accumulate(trained));
+    if (phase_ == Phase::kStart || phase_ == Phase::kAccumulate) return {};
+    const ValueId rate = graph_.add_input("rate", {DType::kF32, {}});
+    return add_optimizer(graph_, trained, rate, options_.optimizer, params_);
+  }
+
+  // Replaces each gradient by its sum so far, as the mean over the micro-batches.
+  Status accumulate(std::vector<Trained>& trained) {
+    const ValueId share = graph_.add_constant(
+        "gradient/share", Tensor::scalar(1.0f / static_cast<float>(options_.micro_batches)));
+    for (Trained& t : trained) {
+      const Value parameter = graph_.value(t.parameter);
+      const std::string name = "gradient/" + parameter.name;
+      if (!params_.contains(name)) {
+        LIMBER_ASSIGN(Tensor zeros, Tensor::zeros(parameter.type));
+        params_.set(name, std::move(zeros));
+      }
+      const ValueId sum = graph_.add_parameter(name, parameter.type, Role::kState);
+      LIMBER_ASSIGN(t.gradient, emit(graph_, OpKind::kMul, {t.gradient, share}, {}, name));
+      if (phase_ != Phase::kStart) {
+        LIMBER_ASSIGN(t.gradient, emit(graph_, OpKind::kAdd, {sum, t.gradient}, {}, name));
+      }
+      if (phase_ != Phase::kFinish) graph_.add_update(sum, t.gradient);
+    }
+    return {};
+  }
+
+  Graph graph_;
+  const StepOptions& options_;
+  const Phase phase_;
+  Parameters& params_;
+};
+
+}  // namespace
+
+Result<Graph> prepare_model(const Graph& model, const StepOptions& options) {
+  if (model.outputs().empty()) return invalid("the model has no output to train");
+  std::map<std::string, int64_t> bound;
+  for (const std::string& name : symbols(model)) bound[name] = options.batch;
+  LIMBER_ASSIGN(Graph graph, bind(model, bound));
+  graph.mutable_outputs().resize(1);
+  LIMBER_TRY(run_passes(graph, kPreparation));
+  if (options.batch_norm == BatchNormMode::kBatch) {
+    LIMBER_TRY(use_batch_statistics(graph));
+    LIMBER_TRY(fuse_batch_norm_relu(graph));
+  }
+  return graph;
+}
+
+std::vector<std::string> trainable_parameters(const Graph& graph) {
+  const std::vector<bool> reached = influences(graph, graph.outputs()[0].value);
+  std::vector<std::string> names;
+  std::set<ValueId> seen;
+  for (const Node& node : graph.nodes()) {
+    const bool norm = node.op == OpKind::kBatchNorm || node.op == OpKind::kBatchNormTraining;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId v = node.inputs[i];
+      if (v == kNoValue || (norm && i >= 3) || !reached[v.index]) continue;
+      const Value& value = graph.value(v);
+      const bool weight =
+          value.role == Role::kParameter && is_float(value.type.dtype) && value.type.rank() > 0;
+      if (weight && gradient_support(node.op) == GradientSupport::kRule && seen.insert(v).second)
+        names.push_back(value.name);
+    }
+  }
+  return names;
+}
+
+Result<Graph> training_step(const Graph& prepared, std::span<const std::string> trained,
+                            const StepOptions& options, Phase phase, Parameters& params) {
+  return StepBuilder(prepared, options, phase, params).build(trained);
+}
+
+}  // namespace limber

@@ -1,0 +1,50 @@
+// One training step as a graph: forward, loss, backward and updates.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/parameters.h"
+#include "train/loss.h"
+#include "train/optimizer.h"
+
+namespace limber {
+
+enum class BatchNormMode : uint8_t {
+  kBatch,   // statistics of the batch; running ones are updated
+  kFrozen,  // running statistics as they are; parts that are not trained compile as inference
+};
+
+// What a step does with its gradients.
+enum class Phase : uint8_t {
+  kUpdate,      // applies them
+  kStart,       // of several micro-batches the first: starts sums, kept as state
+  kAccumulate,  // adds to the sums
+  kFinish,      // the last: adds the sums and applies
+};
+
+struct StepOptions {
+  int64_t batch = 1;
+  LossOptions loss;
+  bool soft_targets = false;
+  OptimizerOptions optimizer;
+  BatchNormMode batch_norm = BatchNormMode::kBatch;
+  int micro_batches = 1;  // gradients of so many steps make one update
+};
+
+// The model ready to be trained: batch size bound, constants folded, spelled-out operators recognised,
+// normalisation in the mode asked for. Its symbolic dimension must be the batch and nothing else. What it
+// computes is what the model computes.
+Result<Graph> prepare_model(const Graph& model, const StepOptions& options);
+
+// Names of the parameters the loss depends on and that have a gradient, in the order the model reads them.
+std::vector<std::string> trainable_parameters(const Graph& prepared);
+
+// The step that trains exactly `trained`. Outputs: "loss" f32[], "logits" (the model's first output), then
+// updates. Inputs: those of the model, those of the loss, and "rate" f32[].
+Result<Graph> training_step(const Graph& prepared, std::span<const std::string> trained,
+                            const StepOptions& options, Phase phase, Parameters& params);
+
+}  // namespace limber

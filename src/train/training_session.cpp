@@ -1,0 +1,132 @@
+#include "train/training_session.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace limber {
+namespace {
+
+size_t physical_memory() {
+  const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
+  return pages > 0 && size > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(size) : size_t{16} << 30;
+}
+
+std::string key_of(std::span<const std::string> names, Phase phase) {
+  std::vector<std::string> sorted(names.begin(), names.end());
+  std::sort(sorted.begin(), sorted.end());
+  std::string key = std::to_string(static_cast<int>(phase));
+  for (const std::string& name : sorted) key += '\n' + name;
+  return key;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TrainingSession>> TrainingSession::create(
+    const Graph& model, std::shared_ptr<Parameters> params, std::vector<std::shared_ptr<Backend>> backends,
+    const TrainingOptions& options) {
+  std::unique_ptr<TrainingSession> made(new TrainingSession(std::move(params), std::move(backends), options));
+  LIMBER_ASSIGN(made->prepared_, prepare_model(model, options.step));
+  made->trainable_ = trainable_parameters(made->prepared_);
+  if (made->trainable_.empty()) return invalid("the model has no parameter that can be trained");
+  LIMBER_ASSIGN(made->memory_, SharedMemory::reserve(physical_memory()));
+  LIMBER_TRY(made->set_trained(made->trainable_));
+  return made;
+}
+
+Status TrainingSession::set_trained(std::span<const std::string> names) {
+  if (names.empty()) return invalid("nothing is to be trained");
+  const Phase phase = options_.step.micro_batches > 1 ? Phase::kFinish : Phase::kUpdate;
+  LIMBER_TRY(session(names, phase).status());
+  trained_.assign(names.begin(), names.end());
+  return {};
+}
+
+Result<Session*> TrainingSession::session(std::span<const std::string> names, Phase phase) {
+  const std::string key = key_of(names, phase);
+  if (const auto found = by_key_.find(key); found != by_key_.end()) {
+    sessions_.splice(sessions_.begin(), sessions_, found->second);
+    return sessions_.front().session.get();
+  }
+  LIMBER_ASSIGN(auto made, compile_set(names, phase));
+  sessions_.push_front({key, std::move(made)});
+  by_key_[key] = sessions_.begin();
+  if (sessions_.size() > options_.max_plans) {
+    if (active_ == sessions_.back().session.get()) active_ = nullptr;
+    by_key_.erase(sessions_.back().key);
+    sessions_.pop_back();
+  }
+  return sessions_.front().session.get();
+}
+
+Result<std::unique_ptr<Session>> TrainingSession::compile_set(std::span<const std::string> names,
+                                                              Phase phase) {
+  LIMBER_ASSIGN(const Graph graph, training_step(prepared_, names, options_.step, phase, *params_));
+  LIMBER_ASSIGN(auto plan, compile(graph, params_, backends_, {.threads = options_.threads}));
+  if (options_.memory_limit > 0 && plan->arena_bytes > options_.memory_limit) {
+    return error(Code::kResourceExhausted, "a step that trains {} tensors needs {} bytes, the limit is {}",
+                 names.size(), plan->arena_bytes, options_.memory_limit);
+  }
+  return Session::create(std::move(plan), memory_);
+}
+
+// The session of the current set, ready to run: it takes over from the one that ran before, which lets go
+// of its packed weights only after this one had the chance to share them.
+Result<Session*> TrainingSession::current(Phase phase) {
+  LIMBER_ASSIGN(Session* const next, session(trained_, phase));
+  if (active_ != nullptr && active_ != next) {
+    LIMBER_TRY(next->resume());
+    active_->suspend();
+    memory_->trim(next->plan().arena_bytes);
+  }
+  active_ = next;
+  return next;
+}
+
+Tensor TrainingSession::input(size_t index) const { return sessions_.front().session->input(index); }
+
+Tensor TrainingSession::named_input(std::string_view name) const {
+  const Session& session = *sessions_.front().session;
+  const Graph& graph = session.plan().graph;
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    if (graph.value(graph.inputs()[i]).name == name) return session.input(i);
+  }
+  return {};
+}
+
+void TrainingSession::set_rate(double rate) { rate_ = static_cast<float>(rate); }
+
+Result<float> TrainingSession::step(Phase phase) {
+  LIMBER_ASSIGN(Session* const session, current(phase));
+  if (Tensor rate = named_input("rate"); rate.valid()) rate.data<float>()[0] = rate_;
+  LIMBER_TRY(session->run());
+  return session->output(0).data<float>()[0];
+}
+
+Tensor TrainingSession::logits() const { return active_->output(1); }
+
+Result<const Plan*> TrainingSession::plan(Phase phase) {
+  LIMBER_ASSIGN(Session* const next, session(trained_, phase));
+  return &next->plan();
+}
+
+Result<Profile> TrainingSession::profile(int runs) {
+  const Phase phase = options_.step.micro_batches > 1 ? Phase::kFinish : Phase::kUpdate;
+  LIMBER_ASSIGN(Session* const session, current(phase));
+  std::vector<std::pair<std::string, std::vector<std::byte>>> saved;
+  for (const std::string& name : session->plan().updates) {
+    LIMBER_ASSIGN(const Tensor tensor, params_->get(name));
+    const auto* bytes = static_cast<const std::byte*>(tensor.raw());
+    saved.emplace_back(name, std::vector<std::byte>(bytes, bytes + tensor.bytes()));
+  }
+  auto profile = session->profile(runs);
+  for (const auto& [name, bytes] : saved) {
+    LIMBER_ASSIGN(Tensor tensor, params_->writable(name));
+    if (!bytes.empty()) std::memcpy(tensor.raw(), bytes.data(), bytes.size());
+  }
+  params_->mark_changed(session->plan().updates);
+  return profile;
+}
+
+}  // namespace limber

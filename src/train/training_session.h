@@ -1,0 +1,88 @@
+// Training steps over one set of parameters: which of them are trained may change between two steps.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/compile.h"
+#include "runtime/session.h"
+#include "train/training_graph.h"
+
+namespace limber {
+
+struct TrainingOptions {
+  StepOptions step;
+  int threads = 1;
+  size_t memory_limit = 0;  // bytes of activations and gradients a step may use; 0: no limit
+  size_t max_plans = 256;   // compiled sets that are kept; the one unused for longest goes first
+};
+
+// Parameters and optimiser state live in `params` (state under "optimizer/.."), shared with whatever else
+// uses them; do not run other plans over them during a step. Use from one thread.
+class TrainingSession {
+ public:
+  // Starts with everything trainable.
+  static Result<std::unique_ptr<TrainingSession>> create(const Graph& model,
+                                                         std::shared_ptr<Parameters> params,
+                                                         std::vector<std::shared_ptr<Backend>> backends,
+                                                         const TrainingOptions& options);
+
+  const TrainingOptions& options() const { return options_; }
+  const Graph& prepared() const { return prepared_; }
+  const std::shared_ptr<Parameters>& params() const { return params_; }
+  // Every parameter that can be trained, in the order the model reads them.
+  const std::vector<std::string>& trainable() const { return trainable_; }
+  const std::vector<std::string>& trained() const { return trained_; }
+
+  // Exactly these from the next step on. A set seen before costs a lookup. On failure (an unknown name, the
+  // memory limit) the old set stays.
+  Status set_trained(std::span<const std::string> names);
+
+  // The memory the next step reads. Which of labels and targets there is depends on the loss.
+  Tensor images() const { return input(0); }
+  Tensor labels() const { return named_input("labels"); }
+  Tensor targets() const { return named_input("targets"); }
+  void set_rate(double rate);
+
+  // One step on what the inputs hold; returns the loss before the update.
+  Result<float> step(Phase phase = Phase::kUpdate);
+  Tensor logits() const;  // of the last step
+
+  // What the current set runs; `phase` as in step().
+  Result<const Plan*> plan(Phase phase = Phase::kUpdate);
+  // Per-step times. Parameters are as before afterwards.
+  Result<Profile> profile(int runs);
+  size_t compiled_plans() const { return sessions_.size(); }
+
+ private:
+  struct Entry {
+    std::string key;
+    std::unique_ptr<Session> session;
+  };
+
+  TrainingSession(std::shared_ptr<Parameters> params, std::vector<std::shared_ptr<Backend>> backends,
+                  const TrainingOptions& options)
+      : params_(std::move(params)), backends_(std::move(backends)), options_(options) {}
+  Result<Session*> session(std::span<const std::string> names, Phase phase);
+  Result<std::unique_ptr<Session>> compile_set(std::span<const std::string> names, Phase phase);
+  Result<Session*> current(Phase phase);
+  Tensor input(size_t index) const;
+  Tensor named_input(std::string_view name) const;
+
+  std::shared_ptr<Parameters> params_;
+  std::vector<std::shared_ptr<Backend>> backends_;
+  TrainingOptions options_;
+  Graph prepared_;
+  std::vector<std::string> trainable_, trained_;
+  std::shared_ptr<SharedMemory> memory_;
+  std::list<Entry> sessions_;  // the one used last first
+  std::map<std::string, std::list<Entry>::iterator> by_key_;
+  Session* active_ = nullptr;  // ran last; holds what derives from parameters
+  float rate_ = 0;
+};
+
+}  // namespace limber
