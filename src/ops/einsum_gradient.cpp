@@ -29,7 +29,7 @@ Term without_ones(const GradientContext& g, ValueId v, const std::string& labels
 }
 
 // Ellipsis axes get letters no term has.
-void name_ellipsis(std::vector<std::string*> terms) {
+void name_ellipsis(const std::vector<std::string*>& terms) {
   std::string used;
   for (const std::string* term : terms) used += *term;
   char next = 'a';

@@ -49,7 +49,7 @@ void GradientContext::give(size_t input, ValueId gradient) {
   gradients_[input] = sum_to(gradient, shape(x(input)));
 }
 
-void GradientContext::fail(Status status) {
+void GradientContext::fail(const Status& status) {
   if (status_.ok()) status_ = status.in(fmt::format("{} '{}'", op_name(node_.op), node_.name));
 }
 

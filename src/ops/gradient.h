@@ -36,7 +36,7 @@ class GradientContext {
   // input's type. Ignored unless wanted. REQUIRES: not given yet
   void give(size_t input, ValueId gradient);
   // The rule cannot treat this node (an attribute without a gradient).
-  void fail(Status status);
+  void fail(const Status& status);
 
   // --- emitting -------------------------------------------------------------------------------------
   ValueId emit(OpKind op, std::vector<ValueId> inputs, Attrs attrs = {});

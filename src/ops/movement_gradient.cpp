@@ -28,7 +28,7 @@ ValueId pad_backward(GradientContext& g, const std::string& mode, const Ints& pa
   ValueId dy = g.dy();
   for (int axis = 0; axis < x.rank(); ++axis) {
     const int64_t begin = pads[static_cast<size_t>(axis)];
-    if (begin == 0 && pads[static_cast<size_t>(x.rank() + axis)] == 0) continue;
+    if (begin == 0 && pads[pads.size() / 2 + static_cast<size_t>(axis)] == 0) continue;
     Ints indices(static_cast<size_t>(y.dim(axis)));
     for (size_t i = 0; i < indices.size(); ++i)
       indices[i] = pad_source(mode, static_cast<int64_t>(i) - begin, x.dim(axis));
@@ -108,7 +108,7 @@ void slice(GradientContext& g) {
     const SliceRange range = slice_range(x.dim(axis), starts[i], ends[i], steps[i]);
     if (range.step == 1 || range.count == 0) {
       pads[static_cast<size_t>(axis)] = range.start;
-      pads[static_cast<size_t>(x.rank() + axis)] = x.dim(axis) - range.start - range.count;
+      pads[pads.size() / 2 + static_cast<size_t>(axis)] = x.dim(axis) - range.start - range.count;
       continue;
     }
     Ints indices(static_cast<size_t>(range.count));
