@@ -134,19 +134,25 @@ Result<std::map<std::string, int64_t>> bind_dimensions(const Graph& graph, const
   return values;
 }
 
-Result<std::shared_ptr<const Plan>> build_plan(const Model& model, const BuildSpec& spec) {
-  CompileOptions options;
-  options.threads = spec.threads > 0 ? spec.threads : available_cores();
-  options.optimize = spec.optimize;
-  options.max_bytes = spec.max_bytes;
-  LIMBER_ASSIGN(options.symbols, bind_dimensions(model.graph, spec));
+int thread_count(const BuildSpec& spec) { return spec.threads > 0 ? spec.threads : available_cores(); }
+
+std::vector<std::shared_ptr<Backend>> make_backends(const BuildSpec& spec) {
   std::vector<std::shared_ptr<Backend>> backends;
   if (!spec.reference) {
     backends.push_back(
-        make_cpu_backend({.threads = options.threads, .tune = spec.tune, .cache_file = spec.tune_cache}));
+        make_cpu_backend({.threads = thread_count(spec), .tune = spec.tune, .cache_file = spec.tune_cache}));
   }
   backends.push_back(make_ref_backend());
-  return compile(model.graph, model.params, std::move(backends), options);
+  return backends;
+}
+
+Result<std::shared_ptr<const Plan>> build_plan(const Model& model, const BuildSpec& spec) {
+  CompileOptions options;
+  options.threads = thread_count(spec);
+  options.optimize = spec.optimize;
+  options.max_bytes = spec.max_bytes;
+  LIMBER_ASSIGN(options.symbols, bind_dimensions(model.graph, spec));
+  return compile(model.graph, model.params, make_backends(spec), options);
 }
 
 std::string default_tune_cache() {

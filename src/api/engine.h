@@ -35,6 +35,9 @@ struct BuildSpec {
 // A value for every open dimension of the inputs, or which one has none.
 Result<std::map<std::string, int64_t>> bind_dimensions(const Graph& graph, const BuildSpec& spec);
 
+int thread_count(const BuildSpec& spec);
+// In the order compile() asks them.
+std::vector<std::shared_ptr<Backend>> make_backends(const BuildSpec& spec);
 Result<std::shared_ptr<const Plan>> build_plan(const Model& model, const BuildSpec& spec);
 
 // $XDG_CACHE_HOME/limber/tune.json or ~/.cache/limber/tune.json; empty when neither is set.

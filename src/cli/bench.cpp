@@ -1,6 +1,7 @@
 // limber bench: how long a run takes, and how steadily.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iostream>
 #include <sstream>
 
@@ -14,30 +15,33 @@
 namespace limber {
 namespace {
 
-struct BenchOptions : CommonOptions {
+struct BenchOptions : CommonOptions, TrainOptions {
   int runs = 0;
   double seconds = 3;
   int warm_up = 5;
   bool worker = false;
 };
 
-Result<double> timed_run(Session& session) {
+// What is measured: a run of a session, or a training step.
+using Run = std::function<Status()>;
+
+Result<double> timed_run(const Run& run) {
   const double start = now_seconds();
-  LIMBER_TRY(session.run());
+  LIMBER_TRY(run());
   return now_seconds() - start;
 }
 
-Status warm_up(Session& session, int runs) {
-  for (int i = 0; i < runs; ++i) LIMBER_TRY(session.run());
+Status warm_up(const Run& run, int runs) {
+  for (int i = 0; i < runs; ++i) LIMBER_TRY(run());
   return {};
 }
 
-Result<std::vector<double>> measure(Session& session, const BenchOptions& options) {
+Result<std::vector<double>> measure(const Run& run, const BenchOptions& options) {
   std::vector<double> times;
   const double stop = now_seconds() + options.seconds;
   while (options.runs > 0 ? static_cast<int>(times.size()) < options.runs
                           : times.empty() || now_seconds() < stop) {
-    LIMBER_ASSIGN(const double seconds, timed_run(session));
+    LIMBER_ASSIGN(const double seconds, timed_run(run));
     times.push_back(seconds);
   }
   return times;
@@ -90,10 +94,10 @@ void report(const BenchOptions& options, const Plan& plan, double compile_second
 
 // --- worker: a benchmark harness drives several engines through lines on stdin and stdout -----------------
 
-Status answer_run(Session& session, int count) {
+Status answer_run(const Run& run, int count) {
   std::string line;
   for (int i = 0; i < count; ++i) {
-    LIMBER_ASSIGN(const double seconds, timed_run(session));
+    LIMBER_ASSIGN(const double seconds, timed_run(run));
     line += fmt::format("{}{:.6f}", i > 0 ? " " : "", 1e3 * seconds);
   }
   fmt::print("{}\n", line);
@@ -113,21 +117,23 @@ Status answer_check(Session& session, const std::string& input, const std::strin
   return {};
 }
 
-Status answer(Session& session, const std::string& line) {
+// `session` is nullptr when training steps are measured.
+Status answer(const Run& run, Session* session, const std::string& line) {
   std::istringstream words(line);
   std::string verb, input, output;
   int count = 0;
   words >> verb;
-  if (verb == "run" && words >> count && count > 0) return answer_run(session, count);
-  if (verb == "check" && words >> input >> output) return answer_check(session, input, output);
+  if (verb == "run" && words >> count && count > 0) return answer_run(run, count);
+  if (verb == "check" && session != nullptr && words >> input >> output)
+    return answer_check(*session, input, output);
   return invalid("'{}' is none of: run COUNT, check IN.npy OUT.npy, quit", line);
 }
 
-Status serve_lines(Session& session) {
+Status serve_lines(const Run& run, Session* session) {
   fmt::print("ready\n");
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line) && line != "quit";) {
-    if (Status status = answer(session, line); !status.ok()) {
+    if (Status status = answer(run, session, line); !status.ok()) {
       fmt::print("error: {}\n", status.message());
       return status;
     }
@@ -136,21 +142,34 @@ Status serve_lines(Session& session) {
   return {};
 }
 
+Result<int> bench_runs(const BenchOptions& options, const Run& run, Session* session, const Plan& plan,
+                       double compile_seconds) {
+  LIMBER_TRY(warm_up(run, options.warm_up));
+  if (options.worker) {
+    LIMBER_TRY(serve_lines(run, session));
+    return kExitDone;
+  }
+  LIMBER_ASSIGN(auto times, measure(run, options));
+  report(options, plan, compile_seconds, std::move(times));
+  return kExitDone;
+}
+
 Result<int> bench(const BenchOptions& options) {
   LIMBER_ASSIGN(const Model model, load(options));
   const double start = now_seconds();
+  if (options.train || options.last > 0) {
+    LIMBER_ASSIGN(const auto training, build_training(model, options, options));
+    const double compile_seconds = now_seconds() - start;
+    LIMBER_ASSIGN(const Plan* const plan, training->plan());
+    const Run step = [&] { return training->step().status(); };
+    return bench_runs(options, step, nullptr, *plan, compile_seconds);
+  }
   LIMBER_ASSIGN(const auto plan, build(model, options, true));
   const double compile_seconds = now_seconds() - start;
   LIMBER_ASSIGN(const auto session, Session::create(plan));
   fill_random(*session, options.seed);
-  LIMBER_TRY(warm_up(*session, options.warm_up));
-  if (options.worker) {
-    LIMBER_TRY(serve_lines(*session));
-    return kExitDone;
-  }
-  LIMBER_ASSIGN(auto times, measure(*session, options));
-  report(options, *plan, compile_seconds, std::move(times));
-  return kExitDone;
+  return bench_runs(
+      options, [&] { return session->run(); }, session.get(), *plan, compile_seconds);
 }
 
 }  // namespace
@@ -160,6 +179,7 @@ void add_bench(CommandLine& line) {
   Arguments arguments = line.add("bench", "Latency percentiles and throughput on random input",
                                  [options] { return bench(*options); });
   add_common(arguments, *options);
+  add_train(arguments, *options);
   arguments.number("--runs", options->runs, 0, 100000000, "Number of runs; 0 (default): what fits --seconds");
   arguments.number("--seconds", options->seconds, 0.0, 86400.0, "How long to measure; default 3");
   arguments.number("--warm-up", options->warm_up, 0, 1000000, "Runs before measuring; default 5");

@@ -110,7 +110,7 @@ Result<Model> load(const CommonOptions& options) {
   return model;
 }
 
-Result<std::shared_ptr<const Plan>> build(const Model& model, const CommonOptions& options, bool auto_tunes) {
+BuildSpec build_spec(const CommonOptions& options, bool auto_tunes) {
   BuildSpec spec;
   spec.threads = options.threads;
   spec.batch = options.batch;
@@ -119,6 +119,11 @@ Result<std::shared_ptr<const Plan>> build(const Model& model, const CommonOption
   spec.tune_cache = options.tune_cache;
   spec.reference = options.backend == "ref";
   spec.optimize = !options.as_is;
+  return spec;
+}
+
+Result<std::shared_ptr<const Plan>> build(const Model& model, const CommonOptions& options, bool auto_tunes) {
+  const BuildSpec spec = build_spec(options, auto_tunes);
   const double start = now_seconds();
   auto plan = build_plan(model, spec);
   if (plan.ok()) {
@@ -126,6 +131,30 @@ Result<std::shared_ptr<const Plan>> build(const Model& model, const CommonOption
                  (*plan)->num_reorders(), 1e3 * (now_seconds() - start));
   }
   return plan;
+}
+
+void add_train(Arguments& arguments, TrainOptions& options) {
+  arguments.flag("--train", options.train, "A training step (SGD with momentum) instead of an inference");
+  arguments.number("--train-last", options.last, 1, 1000000, "The same, training only the last N tensors");
+}
+
+Result<std::unique_ptr<TrainingSession>> build_training(const Model& model, const CommonOptions& options,
+                                                        const TrainOptions& train) {
+  const BuildSpec spec = build_spec(options, true);
+  TrainingOptions training;
+  training.step.batch = std::max<int64_t>(1, options.batch);
+  training.threads = thread_count(spec);
+  training.trained_last = train.last;
+  const double start = now_seconds();
+  LIMBER_ASSIGN(auto session,
+                TrainingSession::create(model.graph, model.params, make_backends(spec), training));
+  session->set_rate(1e-6);
+  LIMBER_ASSIGN(const Plan* const plan, session->plan());
+  spdlog::info("compiled to {} steps, {} reorders in {:.1f} ms", plan->steps.size(), plan->num_reorders(),
+               1e3 * (now_seconds() - start));
+  Random random(options.seed);
+  fill(session->images(), random);
+  return session;
 }
 
 void fill_random(Session& session, uint64_t seed) {

@@ -8,6 +8,7 @@
 
 #include "api/engine.h"
 #include "cli/arguments.h"
+#include "train/training_session.h"
 
 namespace limber {
 
@@ -32,6 +33,17 @@ void add_common(Arguments& arguments, CommonOptions& options,
 Result<Model> load(const CommonOptions& options);
 // `auto_tunes`: what --tune auto means for this command.
 Result<std::shared_ptr<const Plan>> build(const Model& model, const CommonOptions& options, bool auto_tunes);
+BuildSpec build_spec(const CommonOptions& options, bool auto_tunes);
+
+// --train and --train-last: a training step instead of a run.
+struct TrainOptions {
+  bool train = false;
+  int last = 0;
+};
+void add_train(Arguments& arguments, TrainOptions& options);
+// SGD with momentum on random images and labels; all tensors, or the last few.
+Result<std::unique_ptr<TrainingSession>> build_training(const Model& model, const CommonOptions& options,
+                                                        const TrainOptions& train);
 // Uniform in [0, 1) for floats, small non-negative numbers for integers; the same for a seed.
 void fill_random(Session& session, uint64_t seed);
 

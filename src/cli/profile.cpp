@@ -12,7 +12,7 @@
 namespace limber {
 namespace {
 
-struct ProfileOptions : CommonOptions {
+struct ProfileOptions : CommonOptions, TrainOptions {
   int runs = 20;
   int rows = 30;
   bool per_op = false;
@@ -157,16 +157,9 @@ void print_json(const Plan& plan, const Profile& profile, const std::vector<Row>
   fmt::print("{}\n", out.text());
 }
 
-Result<int> profile(ProfileOptions& options) {
-  LIMBER_ASSIGN(const Model model, load(options));
-  LIMBER_ASSIGN(const auto plan, build(model, options, true));
-  LIMBER_ASSIGN(const auto session, Session::create(plan));
-  fill_random(*session, options.seed);
-  LIMBER_TRY(session->run());
-  LIMBER_ASSIGN(const Profile times, session->profile(options.runs));
-  const Roofline roofline = measure_roofline(plan->threads);
-
-  std::vector<Row> rows = rows_of(*plan, times);
+void report(ProfileOptions& options, const Plan& plan, const Profile& times) {
+  const Roofline roofline = measure_roofline(plan.threads);
+  std::vector<Row> rows = rows_of(plan, times);
   if (options.per_op) rows = merged_by_op(rows);
   if (!options.in_order) {
     std::stable_sort(rows.begin(), rows.end(),
@@ -174,11 +167,28 @@ Result<int> profile(ProfileOptions& options) {
   }
   if (options.rows == 0) options.rows = static_cast<int>(rows.size());
   if (options.json) {
-    print_json(*plan, times, rows, roofline, options);
+    print_json(plan, times, rows, roofline, options);
   } else {
     print_table(rows, options, roofline);
-    print_summary(*plan, times, rows, roofline);
+    print_summary(plan, times, rows, roofline);
   }
+}
+
+Result<int> profile(ProfileOptions& options) {
+  LIMBER_ASSIGN(const Model model, load(options));
+  if (options.train || options.last > 0) {
+    LIMBER_ASSIGN(const auto training, build_training(model, options, options));
+    LIMBER_ASSIGN(const Plan* const plan, training->plan());
+    LIMBER_ASSIGN(const Profile times, training->profile(options.runs));
+    report(options, *plan, times);
+    return kExitDone;
+  }
+  LIMBER_ASSIGN(const auto plan, build(model, options, true));
+  LIMBER_ASSIGN(const auto session, Session::create(plan));
+  fill_random(*session, options.seed);
+  LIMBER_TRY(session->run());
+  LIMBER_ASSIGN(const Profile times, session->profile(options.runs));
+  report(options, *plan, times);
   return kExitDone;
 }
 
@@ -189,6 +199,7 @@ void add_profile(CommandLine& line) {
   Arguments arguments = line.add("profile", "Time per operator, against this machine's measured roofline",
                                  [options] { return profile(*options); });
   add_common(arguments, *options);
+  add_train(arguments, *options);
   arguments.number("--runs", options->runs, 1, 1000000, "Runs to take the median of; default 20");
   arguments.number("--rows", options->rows, 0, 1000000, "Rows to print; 0: all; default 30");
   arguments.flag("--per-op", options->per_op, "One row per kind of operator");

@@ -18,6 +18,7 @@ struct TrainingOptions {
   StepOptions step;
   int threads = 1;
   size_t memory_limit = 0;  // bytes of activations and gradients a step may use; 0: no limit
+  int trained_last = 0;     // above 0: start with only so many tensors, the last ones the model reads
   size_t max_plans = 256;   // compiled sets that are kept; the one unused for longest goes first
 };
 
@@ -25,7 +26,7 @@ struct TrainingOptions {
 // uses them; do not run other plans over them during a step. Use from one thread.
 class TrainingSession {
  public:
-  // Starts with everything trainable.
+  // Starts with everything trainable, or with options.trained_last.
   static Result<std::unique_ptr<TrainingSession>> create(const Graph& model,
                                                          std::shared_ptr<Parameters> params,
                                                          std::vector<std::shared_ptr<Backend>> backends,
