@@ -103,24 +103,24 @@ class OsFiles : public FileSystem {
     return bytes;
   }
 
-  Status write(const std::string& path, std::string_view bytes) const override {
+  Status write(const std::string& path, std::span<const std::string_view> parts) const override {
     static std::atomic<unsigned> counter{0};
     const std::filesystem::path target(path);
     std::error_code ec;
     if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), ec);
     if (ec) return error(Code::kIo, "{}: cannot create folder: {}", path, ec.message());
     const std::string temporary = fmt::format("{}.{}.{}.tmp", path, ::getpid(), counter++);
-    Status status = write_synced(temporary, bytes);
+    Status status = write_synced(temporary, parts);
     if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) status = os_error(path, "rename");
     if (!status.ok()) ::unlink(temporary.c_str());
     return status;
   }
 
  private:
-  static Status write_synced(const std::string& path, std::string_view bytes) {
+  static Status write_synced(const std::string& path, std::span<const std::string_view> parts) {
     Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
     if (fd.get() < 0) return os_error(path, "create");
-    LIMBER_TRY(write_all(fd.get(), bytes, path));
+    for (const std::string_view part : parts) LIMBER_TRY(write_all(fd.get(), part, path));
     if (::fsync(fd.get()) != 0) return os_error(path, "sync");
     if (fd.close() != 0) return os_error(path, "close");
     return {};

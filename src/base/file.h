@@ -28,7 +28,9 @@ class FileSystem {
   virtual Result<std::string> read(const std::string& path, size_t limit) const = 0;
   // All or nothing: writes a temporary file beside `path`, syncs it and renames it. A crash leaves
   // the old file or the new one. Missing parent folders are created.
-  virtual Status write(const std::string& path, std::string_view bytes) const = 0;
+  Status write(const std::string& path, std::string_view bytes) const { return write(path, {&bytes, 1}); }
+  // The same with the bytes in several parts, written one after the other.
+  virtual Status write(const std::string& path, std::span<const std::string_view> parts) const = 0;
 };
 
 // The operating system's files. Never destroyed.

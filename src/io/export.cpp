@@ -248,25 +248,39 @@ Status export_node(Exporter& e, const Node& node) {
 
 namespace {
 
+// Replaces the bytes of an initialiser by a reference.
+void refer(onnx::TensorProto& tensor, const std::string& file, uint64_t offset) {
+  const auto entry = [&](const char* key, const std::string& value) {
+    auto* pair = tensor.add_external_data();
+    pair->set_key(key);
+    pair->set_value(value);
+  };
+  tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+  entry("location", file);
+  entry("offset", fmt::format("{}", offset));
+  entry("length", fmt::format("{}", tensor.raw_data().size()));
+  delete tensor.release_raw_data();
+}
+
 // Moves the bytes of large initialisers to one string, leaving references to `file`.
 std::string move_out(onnx::GraphProto& graph, const std::string& file) {
   std::string data;
   for (onnx::TensorProto& tensor : *graph.mutable_initializer()) {
     if (tensor.raw_data().size() < 1024) continue;
     data.resize((data.size() + kExternalAlignment - 1) / kExternalAlignment * kExternalAlignment, '\0');
-    const auto entry = [&](const char* key, const std::string& value) {
-      auto* pair = tensor.add_external_data();
-      pair->set_key(key);
-      pair->set_value(value);
-    };
-    tensor.set_data_location(onnx::TensorProto::EXTERNAL);
-    entry("location", file);
-    entry("offset", fmt::format("{}", data.size()));
-    entry("length", fmt::format("{}", tensor.raw_data().size()));
+    const uint64_t offset = data.size();
     data += tensor.raw_data();
-    delete tensor.release_raw_data();
+    refer(tensor, file, offset);
   }
   return data;
+}
+
+void refer_to_shared(onnx::GraphProto& graph, const ExportOptions& options) {
+  for (onnx::TensorProto& tensor : *graph.mutable_initializer()) {
+    const auto found = options.shared.find(tensor.name());
+    if (found == options.shared.end() || tensor.raw_data().empty()) continue;
+    refer(tensor, options.shared_file, found->second);
+  }
 }
 
 }  // namespace
@@ -275,22 +289,23 @@ std::string move_out(onnx::GraphProto& graph, const std::string& file) {
 namespace limber {
 
 Status export_onnx(const Graph& graph, const Parameters& params, const std::string& path,
-                   const ExportOptions& options) {
+                   const ExportOptions& options, const FileSystem& files) {
   if (options.opset != 17 && options.opset != 18)
     return invalid("opset {} cannot be written, only 17 and 18", options.opset);
   onnx_io::Exporter exporter(graph, params, options);
   LIMBER_TRY(exporter.run().in(path));
   onnx::ModelProto& model = exporter.model();
+  onnx_io::refer_to_shared(*model.mutable_graph(), options);
   if (options.external_data || model.ByteSizeLong() >= onnx_io::kInlineLimit) {
     const size_t slash = path.find_last_of('/');
     const std::string name = path.substr(slash == std::string::npos ? 0 : slash + 1) + ".data";
     const std::string data = onnx_io::move_out(*model.mutable_graph(), name);
-    LIMBER_TRY(os_files().write(path + ".data", data));
+    LIMBER_TRY(files.write(path + ".data", data));
   }
   std::string bytes;
   if (!model.SerializeToString(&bytes))
     return error(Code::kInternal, "{}: protobuf cannot write the model", path);
-  return os_files().write(path, bytes);
+  return files.write(path, bytes);
 }
 
 }  // namespace limber

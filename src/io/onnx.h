@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "ir/graph.h"
 #include "ir/parameters.h"
 
@@ -58,11 +59,15 @@ struct ExportOptions {
   int64_t opset = 17;          // 17 or 18
   bool external_data = false;  // weights to `<path>.data`; done unasked above 2 GiB, protobuf's limit
   std::string producer = "limber";
+  // Parameters whose bytes are in another file beside the model: it refers to them instead of holding
+  // them. By name, where they start in `shared_file`.
+  std::string shared_file;
+  std::map<std::string, uint64_t> shared;
 };
 
 // Plain ONNX: fused operators are written as their parts. The file is replaced as a whole or not at all.
 Status export_onnx(const Graph& graph, const Parameters& params, const std::string& path,
-                   const ExportOptions& options = {});
+                   const ExportOptions& options = {}, const FileSystem& files = os_files());
 
 // One operator of a file, at the version the file asks for.
 struct OperatorUse {

@@ -154,13 +154,23 @@ Result<TensorFile> read_safetensors(const std::string& path) {
   return file;
 }
 
-Result<std::string> format_safetensors(const TensorFile& file) {
+namespace {
+
+// A file about to be written: its header and, in order, the tensors that follow.
+struct Plan {
+  std::string header;
+  std::vector<const Tensor*> tensors;
+  std::map<std::string, uint64_t> offsets;  // in the file
+};
+
+Result<Plan> plan_file(const TensorFile& file) {
   // Larger elements first, so that all are aligned without holes, which the format forbids.
   std::vector<const std::pair<const std::string, Tensor>*> order;
   for (const auto& entry : file.tensors) order.push_back(&entry);
   std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
     return dtype_size(a->second.dtype()) > dtype_size(b->second.dtype());
   });
+  Plan plan;
   json header = json::object();
   if (!file.metadata.empty()) header["__metadata__"] = file.metadata;
   uint64_t offset = 0;
@@ -172,23 +182,44 @@ Result<std::string> format_safetensors(const TensorFile& file) {
     header[entry->first] = {{"dtype", type->first},
                             {"shape", tensor.shape().dims()},
                             {"data_offsets", {offset, offset + tensor.bytes()}}};
+    plan.tensors.push_back(&tensor);
+    plan.offsets[entry->first] = offset;
     offset += tensor.bytes();
   }
   std::string text = header.dump(-1, ' ', false, json::error_handler_t::replace);
   text.resize((8 + text.size() + 63) / 64 * 64 - 8, ' ');
   const uint64_t length = text.size();
-  std::string out(8, '\0');
-  std::memcpy(out.data(), &length, sizeof(length));
-  out += text;
-  out.reserve(out.size() + offset);
-  for (const auto* entry : order)
-    out.append(static_cast<const char*>(entry->second.raw()), entry->second.bytes());
+  plan.header.resize(8);
+  std::memcpy(plan.header.data(), &length, sizeof(length));
+  plan.header += text;
+  for (auto& [name, at] : plan.offsets) at += plan.header.size();
+  return plan;
+}
+
+std::vector<std::string_view> parts_of(const Plan& plan) {
+  std::vector<std::string_view> parts = {plan.header};
+  for (const Tensor* tensor : plan.tensors)
+    parts.emplace_back(static_cast<const char*>(tensor->raw()), tensor->bytes());
+  return parts;
+}
+
+}  // namespace
+
+Result<std::map<std::string, uint64_t>> safetensors_offsets(const TensorFile& file) {
+  LIMBER_ASSIGN(Plan plan, plan_file(file));
+  return std::move(plan.offsets);
+}
+
+Result<std::string> format_safetensors(const TensorFile& file) {
+  LIMBER_ASSIGN(const Plan plan, plan_file(file));
+  std::string out;
+  for (const std::string_view part : parts_of(plan)) out += part;
   return out;
 }
 
-Status write_safetensors(const std::string& path, const TensorFile& file) {
-  LIMBER_ASSIGN(const std::string bytes, format_safetensors(file));
-  return os_files().write(path, bytes);
+Status write_safetensors(const std::string& path, const TensorFile& file, const FileSystem& files) {
+  LIMBER_ASSIGN(const Plan plan, plan_file(file));
+  return files.write(path, parts_of(plan));
 }
 
 }  // namespace limber

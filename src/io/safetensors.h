@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "base/file.h"
 #include "tensor/tensor.h"
 
 namespace limber {
@@ -21,8 +22,11 @@ Result<TensorFile> read_safetensors(const std::string& path);
 // `owner` keeps `bytes` alive as long as any tensor uses them; nullptr: everything is copied.
 Result<TensorFile> parse_safetensors(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
 
-// Sorted by name; data is aligned to 64 bytes. Replaced as a whole or not at all.
-Status write_safetensors(const std::string& path, const TensorFile& file);
+// Where the bytes of each tensor start in the file that is written for these.
+Result<std::map<std::string, uint64_t>> safetensors_offsets(const TensorFile& file);
+// Data is aligned to 64 bytes. Replaced as a whole or not at all; tensors are not copied.
+Status write_safetensors(const std::string& path, const TensorFile& file,
+                         const FileSystem& files = os_files());
 Result<std::string> format_safetensors(const TensorFile& file);
 
 }  // namespace limber

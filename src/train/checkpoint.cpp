@@ -63,7 +63,8 @@ Result<TensorFile> collect(const Graph& graph, const Parameters& params) {
   };
   for (const Value& value : graph.values()) {
     if (value.role == Role::kParameter || value.role == Role::kState) LIMBER_TRY(add(value.name));
-    if (value.role == Role::kConstant) file.tensors.emplace(std::string(kConstant) + value.name, value.constant);
+    if (value.role == Role::kConstant)
+      file.tensors.emplace(std::string(kConstant) + value.name, value.constant);
   }
   for (const std::string& name : params.names()) {
     if (name.starts_with(kOptimizer)) LIMBER_TRY(add(name));
@@ -141,7 +142,8 @@ Result<Bytes> read_bytes(const std::string& path) {
     if (record == bytes.manifest.files.end()) return corrupt("{}: the manifest does not list it", file);
     LIMBER_ASSIGN(const auto mapped, os_files().map(file));
     if (mapped->bytes().size() != record->second.bytes) {
-      return corrupt("{}: {} bytes, the manifest says {}", file, mapped->bytes().size(), record->second.bytes);
+      return corrupt("{}: {} bytes, the manifest says {}", file, mapped->bytes().size(),
+                     record->second.bytes);
     }
     if (Hasher().add(text_of(*mapped)).digest() != record->second.hash)
       return corrupt("{}: its bytes are not those the manifest was written for", file);

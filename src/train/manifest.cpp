@@ -33,7 +33,8 @@ class Reader {
   void read(const char* key, int64_t& to, int64_t low, int64_t high) {
     const json* value = find(key);
     if (value == nullptr) return;
-    const bool fits = value->is_number_unsigned() ? value->get<uint64_t>() <= INT64_MAX : value->is_number_integer();
+    const bool fits =
+        value->is_number_unsigned() ? value->get<uint64_t>() <= INT64_MAX : value->is_number_integer();
     if (!fits || value->get<int64_t>() < low || value->get<int64_t>() > high) {
       fail(key, fmt::format("should be an integer in {}..{}", low, high));
       return;
@@ -87,16 +88,9 @@ class Reader {
 };
 
 ordered_json write_state(const TrainingState& s) {
-  return {{"step", s.step},
-          {"epoch", s.epoch},
-          {"batch", s.batch},
-          {"loss_sum", s.loss_sum},
-          {"correct", s.correct},
-          {"images", s.images},
-          {"skipped", s.skipped},
-          {"seconds", s.seconds},
-          {"best_epoch", s.best_epoch},
-          {"best_accuracy", s.best_accuracy},
+  return {{"step", s.step},          {"epoch", s.epoch},           {"batch", s.batch},
+          {"loss_sum", s.loss_sum},  {"correct", s.correct},       {"images", s.images},
+          {"seconds", s.seconds},    {"best_epoch", s.best_epoch}, {"best_accuracy", s.best_accuracy},
           {"best_loss", s.best_loss}};
 }
 
@@ -108,7 +102,6 @@ Status read_state(const json& object, TrainingState& s) {
   in.read("loss_sum", s.loss_sum);
   in.read("correct", s.correct, 0, INT64_MAX);
   in.read("images", s.images, 0, INT64_MAX);
-  in.read("skipped", s.skipped, 0, INT64_MAX);
   in.read("seconds", s.seconds);
   in.read("best_epoch", s.best_epoch, -1, INT64_MAX);
   in.read("best_accuracy", s.best_accuracy);
@@ -117,12 +110,9 @@ Status read_state(const json& object, TrainingState& s) {
 }
 
 ordered_json write_input(const AugmentOptions& input) {
-  return {{"height", input.height},
-          {"width", input.width},
-          {"channels", input.channels},
-          {"resize", input.resize},
-          {"mean", input.normalisation.mean},
-          {"std", input.normalisation.std}};
+  return {{"height", input.height},           {"width", input.width},
+          {"channels", input.channels},       {"resize", input.resize},
+          {"mean", input.normalisation.mean}, {"std", input.normalisation.std}};
 }
 
 void read_channels(Reader& in, const char* key, std::array<float, 3>& to) {

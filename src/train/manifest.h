@@ -20,7 +20,7 @@ struct TrainingState {
   int64_t batch = 0;  // batches of it that are done
   // Of the epoch under way.
   double loss_sum = 0;  // over batches
-  int64_t correct = 0, images = 0, skipped = 0;
+  int64_t correct = 0, images = 0;
   double seconds = 0;
   // The best evaluation so far; best_epoch is -1 before the first.
   int64_t best_epoch = -1;

@@ -106,8 +106,11 @@ void RunFolder::prune(const std::string& newest, const std::string& before) cons
   const std::string best = read_pointer(path_, Which::kBest);
   for (const std::string& name : list_checkpoints(path_)) {
     if (name == newest || name == before || name == best) continue;
+    // Out of sight first: a crash leaves no half of a checkpoint under its name.
+    const std::string from = checkpoints_in(path_) + "/" + name, to = checkpoints_in(path_) + "/.old-" + name;
     std::error_code ignored;
-    fs::remove_all(checkpoints_in(path_) + "/" + name, ignored);
+    fs::rename(from, to, ignored);
+    fs::remove_all(to, ignored);
   }
 }
 
@@ -123,14 +126,15 @@ bool is_run(const std::string& path) {
   return fs::is_directory(checkpoints_in(path), ignored);
 }
 
-Result<std::string> find_checkpoint(const std::string& path, Which which, std::vector<std::string>& warnings) {
+Result<std::string> find_checkpoint(const std::string& path, Which which,
+                                    std::vector<std::string>& warnings) {
   if (is_checkpoint(path)) {
     LIMBER_TRY(check_checkpoint(path).status());
     return path;
   }
   if (!is_run(path)) {
-    return error(Code::kNotFound, "{}: a folder, but neither a training run nor a checkpoint (no manifest.json)",
-                 path);
+    return error(Code::kNotFound,
+                 "{}: a folder, but neither a training run nor a checkpoint (no manifest.json)", path);
   }
   std::string first = read_pointer(path, which);
   if (first.empty()) first = read_pointer(path, Which::kLast);

@@ -16,7 +16,8 @@ enum class Which : uint8_t { kLast, kBest };
 class RunFolder {
  public:
   // Creates what is missing and removes what a crash left behind. Fails when another process has it open.
-  static Result<std::unique_ptr<RunFolder>> open(const std::string& path, const FileSystem& files = os_files());
+  static Result<std::unique_ptr<RunFolder>> open(const std::string& path,
+                                                 const FileSystem& files = os_files());
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
@@ -34,7 +35,8 @@ class RunFolder {
   Result<std::optional<Checkpoint>> load_last(std::vector<std::string>& warnings) const;
 
  private:
-  RunFolder(std::string path, const FileSystem& files, int lock) : path_(std::move(path)), files_(files), lock_(lock) {}
+  RunFolder(std::string path, const FileSystem& files, int lock)
+      : path_(std::move(path)), files_(files), lock_(lock) {}
   void prune(const std::string& newest, const std::string& before) const;
 
   const std::string path_;

@@ -1,0 +1,143 @@
+#include "train/evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/clock.h"
+#include "ops/op_def.h"
+#include "runtime/compile.h"
+
+namespace limber {
+namespace {
+
+// -log softmax(logits)[label]
+double cross_entropy(std::span<const float> logits, int64_t label) {
+  const double peak = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float x : logits) sum += std::exp(static_cast<double>(x) - peak);
+  return std::log(sum) + peak - static_cast<double>(logits[static_cast<size_t>(label)]);
+}
+
+struct Sums {
+  double loss = 0;
+  int64_t top1 = 0, top5 = 0, images = 0;
+
+  void add(std::span<const float> logits, int64_t label) {
+    loss += cross_entropy(logits, label);
+    top1 += among_best(logits, label, 1) ? 1 : 0;
+    top5 += among_best(logits, label, 5) ? 1 : 0;
+    ++images;
+  }
+};
+
+Result<std::shared_ptr<const Plan>> compile_batch(const Graph& model, std::shared_ptr<Parameters> params,
+                                                  std::vector<std::shared_ptr<Backend>> backends,
+                                                  const EvaluationOptions& options) {
+  CompileOptions how{.threads = options.threads};
+  for (const std::string& name : symbols(model)) how.symbols[name] = options.batch;
+  return compile(logits_of(model), std::move(params), std::move(backends), how);
+}
+
+Status check_input(const Session& session, const AugmentOptions& input) {
+  if (session.plan().graph.inputs().size() != 1)
+    return invalid("the model has {} inputs; images go into exactly one",
+                   session.plan().graph.inputs().size());
+  const TensorType type = session.input(0).type();
+  const bool fits = type.dtype == DType::kF32 && type.rank() == 4 && type.shape.dim(1) == input.channels &&
+                    type.shape.dim(2) == input.height && type.shape.dim(3) == input.width;
+  if (fits) return {};
+  return invalid("images of {}x{}x{} do not fit the model's input {}; choose another --size", input.channels,
+                 input.height, input.width, type.to_string());
+}
+
+}  // namespace
+
+Graph logits_of(const Graph& model) {
+  Graph graph = model;
+  graph.mutable_outputs().resize(1);
+  Output& output = graph.mutable_outputs()[0];
+  const NodeId producer = graph.value(output.value).producer;
+  if (producer == kNoNode) return graph;
+  const Node& node = graph.node(producer);
+  if (node.op != OpKind::kSoftmax && node.op != OpKind::kLogSoftmax) return graph;
+  output.value = node.inputs[0];
+  graph.compact();
+  return graph;
+}
+
+Result<int64_t> count_classes(const Graph& model) {
+  if (model.outputs().empty()) return invalid("the model has no output");
+  const TensorType& type = model.type(model.outputs()[0].value);
+  bool fits = type.dtype == DType::kF32 && type.rank() >= 2 && type.shape[1].is_constant();
+  for (int axis = 2; fits && axis < type.rank(); ++axis) fits = type.shape[axis] == Dim(1);
+  if (fits) return type.shape[1].value();
+  return invalid("the model's first output is {}; a classifier has f32[N,classes]", type.to_string());
+}
+
+Status check_labels(const Dataset& data, int64_t classes) {
+  for (size_t i = 0; i < data.size(); ++i) {
+    if (const int64_t label = data.label(i); label < 0 || label >= classes) {
+      return invalid(
+          "{}: its class is number {} (counted from 0), the model has {} classes; replace the "
+          "classifier (--head new) or correct the label",
+          data.name(i), label, classes);
+    }
+  }
+  return {};
+}
+
+bool among_best(std::span<const float> logits, int64_t label, int64_t count) {
+  const auto own = static_cast<size_t>(label);
+  int64_t better = 0;
+  for (size_t i = 0; i < logits.size(); ++i)
+    better += logits[i] > logits[own] || (logits[i] == logits[own] && i < own) ? 1 : 0;
+  return better < count && !std::isnan(logits[own]);
+}
+
+Result<std::unique_ptr<Evaluator>> Evaluator::create(const Graph& model, std::shared_ptr<Parameters> params,
+                                                     std::vector<std::shared_ptr<Backend>> backends,
+                                                     std::shared_ptr<const Dataset> data,
+                                                     const EvaluationOptions& options) {
+  LIMBER_ASSIGN(const int64_t classes, count_classes(model));
+  LIMBER_TRY(check_labels(*data, classes));
+  LIMBER_ASSIGN(auto plan, compile_batch(model, std::move(params), std::move(backends), options));
+  LIMBER_ASSIGN(auto session, Session::create(std::move(plan)));
+  LIMBER_TRY(check_input(*session, options.input));
+  LoaderOptions how;
+  how.batch = session->input(0).shape().dim(0);
+  how.shuffle = how.augment = false;
+  how.workers = options.workers;
+  how.augmentation = options.input;
+  how.on_bad_image = options.on_bad_image;
+  LIMBER_ASSIGN(auto loader, Loader::make(std::move(data), how));
+  return std::unique_ptr<Evaluator>(new Evaluator(std::move(session), std::move(loader)));
+}
+
+Result<std::optional<Evaluation>> Evaluator::run(const std::atomic<bool>* stop) {
+  const double start = now_seconds();
+  LIMBER_TRY(loader_->start_epoch(0));
+  Sums sums;
+  for (;;) {
+    if (stop != nullptr && stop->load()) return std::optional<Evaluation>();
+    LIMBER_ASSIGN(const Batch batch, loader_->next());
+    if (batch.size == 0) break;
+    // Rows do not depend on each other: what is left in those behind a short batch does no harm.
+    std::memcpy(session_->input(0).raw(), batch.images.raw(), batch.images.bytes());
+    LIMBER_TRY(session_->run());
+    const Tensor output = session_->output(0);
+    const auto logits = output.data<float>();
+    const size_t classes = logits.size() / static_cast<size_t>(output.shape().dim(0));
+    for (size_t i = 0; i < static_cast<size_t>(batch.size); ++i)
+      sums.add(logits.subspan(i * classes, classes), batch.labels.data<int64_t>()[i]);
+  }
+  const auto count = static_cast<double>(sums.images);
+  return std::optional(Evaluation{.loss = sums.loss / count,
+                                  .top1 = static_cast<double>(sums.top1) / count,
+                                  .top5 = static_cast<double>(sums.top5) / count,
+                                  .images = sums.images,
+                                  .skipped = loader_->skipped(),
+                                  .seconds = now_seconds() - start});
+}
+
+}  // namespace limber

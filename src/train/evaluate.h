@@ -1,0 +1,59 @@
+// How good a classifier is on a data set.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "data/loader.h"
+#include "ir/graph.h"
+#include "ir/parameters.h"
+#include "runtime/session.h"
+
+namespace limber {
+
+struct EvaluationOptions {
+  int64_t batch =
+      64;  // images at a time; the last time what is left. A model with a fixed batch uses its own
+  int threads = 1;
+  int workers = 1;
+  AugmentOptions input;
+  OnBadImage on_bad_image = OnBadImage::kFail;
+};
+
+struct Evaluation {
+  double loss = 0;            // mean cross entropy
+  double top1 = 0, top5 = 0;  // share of images whose class is the best, among the best five
+  int64_t images = 0;
+  size_t skipped = 0;  // images that could not be read; the image after each counts twice instead
+  double seconds = 0;
+};
+
+// Compiles the model for inference once (normalisation folded) and runs it as often as asked, each time with
+// the parameters as they are then. Use from one thread.
+class Evaluator {
+ public:
+  static Result<std::unique_ptr<Evaluator>> create(const Graph& model, std::shared_ptr<Parameters> params,
+                                                   std::vector<std::shared_ptr<Backend>> backends,
+                                                   std::shared_ptr<const Dataset> data,
+                                                   const EvaluationOptions& options);
+  // Nothing when `stop` became true meanwhile.
+  Result<std::optional<Evaluation>> run(const std::atomic<bool>* stop = nullptr);
+
+ private:
+  Evaluator(std::unique_ptr<Session> session, std::unique_ptr<Loader> loader)
+      : session_(std::move(session)), loader_(std::move(loader)) {}
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<Loader> loader_;
+};
+
+// The model with its logits as the only output: a Softmax or LogSoftmax at the end is left out.
+Graph logits_of(const Graph& model);
+// Number of classes that logits [N, classes], or [N, classes, 1, 1], have.
+Result<int64_t> count_classes(const Graph& model);
+// kInvalidArgument naming the first image whose class the model does not have.
+Status check_labels(const Dataset& data, int64_t classes);
+// Is this the best of a row of logits, or among the best `count`? Of equal logits the first is best.
+bool among_best(std::span<const float> logits, int64_t label, int64_t count);
+
+}  // namespace limber

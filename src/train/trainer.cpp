@@ -1,0 +1,259 @@
+#include "train/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/clock.h"
+#include "train/select.h"
+
+namespace limber {
+namespace {
+
+Status check_options(const TrainerOptions& options, const Dataset& data) {
+  const StepOptions& step = options.training.step;
+  const int64_t needed = step.batch * step.micro_batches, images = static_cast<int64_t>(data.size());
+  if (options.epochs < 1) return invalid("{} epochs; at least 1 is needed", options.epochs);
+  if (images < needed) {
+    return invalid(
+        "the data has {} images, one update takes {} (--batch {} times --accumulate {}); use --batch {}",
+        images, needed, step.batch, step.micro_batches, std::max<int64_t>(1, images / step.micro_batches));
+  }
+  return {};
+}
+
+Status check_input(const TensorType& type, const TrainerOptions& options) {
+  const AugmentOptions& a = options.augmentation;
+  const TensorType images{DType::kF32, Shape{options.training.step.batch, a.channels, a.height, a.width}};
+  if (type == images) return {};
+  return invalid("batches of {} do not fit the model's input {}; choose another --size or --batch",
+                 images.to_string(), type.to_string());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Trainer>> Trainer::create(TrainerInputs inputs, const TrainerOptions& options) {
+  LIMBER_TRY(check_options(options, *inputs.data));
+  std::unique_ptr<Trainer> made(new Trainer(std::move(inputs), options));
+  LIMBER_TRY(made->make_session());
+  LIMBER_TRY(made->make_loaders());
+  LIMBER_TRY(made->open_history());
+  return made;
+}
+
+Status Trainer::make_session() {
+  LIMBER_ASSIGN(classes_, count_classes(inputs_.graph));
+  LIMBER_TRY(check_labels(*inputs_.data, classes_));
+  if (inputs_.graph.inputs().size() != 1)
+    return invalid("the model has {} inputs; images go into exactly one", inputs_.graph.inputs().size());
+  options_.training.step.soft_targets = options_.mixup > 0;
+  const bool all = options_.train.empty() && options_.freeze.empty();
+  // What is not chosen gets no optimiser state.
+  if (!all) options_.training.trained_last = 1;
+  LIMBER_ASSIGN(session_, TrainingSession::create(logits_of(inputs_.graph), inputs_.params, inputs_.backends,
+                                                  options_.training));
+  if (all) return check_input(session_->images().type(), options_);
+  LIMBER_ASSIGN(const auto chosen, select_parameters(session_->trainable(), options_.train, options_.freeze));
+  LIMBER_TRY(session_->set_trained(chosen));
+  return check_input(session_->images().type(), options_);
+}
+
+Status Trainer::make_loaders() {
+  LoaderOptions how;
+  how.batch = options_.training.step.batch;
+  how.seed = options_.seed;
+  how.workers = options_.workers;
+  how.drop_last = true;
+  how.augmentation = options_.augmentation;
+  how.mixup = options_.mixup;
+  how.on_bad_image = options_.on_bad_image;
+  LIMBER_ASSIGN(loader_, Loader::make(inputs_.data, how));
+  const int64_t micro = options_.training.step.micro_batches;
+  batches_ = loader_->batches() / micro * micro;
+  options_.schedule.warm_up =
+      std::llround(options_.warm_up_epochs * static_cast<double>(updates_per_epoch()));
+  if (state_.batch > batches_)
+    return invalid("cannot go on at batch {}: an epoch has {}; has the data changed?", state_.batch,
+                   batches_);
+  if (inputs_.validation == nullptr) return {};
+  const EvaluationOptions evaluation{.batch = how.batch,
+                                     .threads = options_.training.threads,
+                                     .workers = options_.workers,
+                                     .input = options_.augmentation,
+                                     .on_bad_image = options_.on_bad_image};
+  LIMBER_ASSIGN(evaluator_, Evaluator::create(inputs_.graph, inputs_.params, inputs_.backends,
+                                              inputs_.validation, evaluation));
+  return {};
+}
+
+Status Trainer::open_history() {
+  if (inputs_.folder == nullptr) return {};
+  LIMBER_ASSIGN(history_, History::open(inputs_.folder->history_path(), state_.step));
+  return history_->add(header_line(describe(options_), inputs_.environment, state_.step));
+}
+
+Result<TrainingSummary> Trainer::run() {
+  if (state_.step > 0) {
+    saved_step_ = state_.step;
+    rate_ = rate_at(options_.schedule, state_.step - 1, total_updates());
+  }
+  LIMBER_ASSIGN(const Ending ending, loop());
+  return TrainingSummary{ending, state_, reports_, loader_->skipped()};
+}
+
+Result<Ending> Trainer::loop() {
+  while (state_.epoch < options_.epochs) {
+    if (out_of_patience()) return Ending::kPatience;
+    bool stopped = false;
+    LIMBER_TRY(run_epoch(stopped));
+    if (!stopped) LIMBER_TRY(end_epoch(stopped));
+    if (!stopped) continue;
+    if (saved_step_ != state_.step) LIMBER_TRY(save(false));
+    return Ending::kStopped;
+  }
+  return Ending::kFinished;
+}
+
+Status Trainer::run_epoch(bool& stopped) {
+  LIMBER_TRY(loader_->start_epoch(static_cast<uint64_t>(state_.epoch), state_.batch));
+  while (state_.batch < batches_) {
+    stopped = stop_asked();
+    if (stopped) return {};
+    const double start = now_seconds();
+    LIMBER_TRY(update());
+    state_.seconds += now_seconds() - start;
+    const bool due = options_.checkpoint_every > 0 && state_.step % options_.checkpoint_every == 0;
+    if (due && state_.batch < batches_) LIMBER_TRY(save(false));
+  }
+  return {};
+}
+
+Status Trainer::update() {
+  const int micro = options_.training.step.micro_batches;
+  for (TrainerHook* hook : inputs_.hooks) LIMBER_TRY(hook->on_step_begin(*session_, state_));
+  rate_ = rate_at(options_.schedule, state_.step, total_updates());
+  session_->set_rate(rate_);
+  double loss = 0;
+  for (int i = 0; i < micro; ++i) {
+    const Phase phase = micro == 1       ? Phase::kUpdate
+                        : i == 0         ? Phase::kStart
+                        : i + 1 == micro ? Phase::kFinish
+                                         : Phase::kAccumulate;
+    LIMBER_ASSIGN(const float one, micro_batch(phase));
+    loss += static_cast<double>(one) / micro;
+  }
+  if (!std::isfinite(loss)) return diverged(fmt::format("the loss is {}", loss));
+  state_.loss_sum += loss * micro;
+  state_.batch += micro;
+  ++state_.step;
+  const StepReport report{state_, batches_, loss, rate_};
+  for (TrainerHook* hook : inputs_.hooks) LIMBER_TRY(hook->on_step_end(report));
+  return {};
+}
+
+Result<float> Trainer::micro_batch(Phase phase) {
+  LIMBER_ASSIGN(const Batch batch, loader_->next());
+  LIMBER_TRY(fill(batch));
+  LIMBER_ASSIGN(const float loss, session_->step(phase));
+  LIMBER_TRY(count(batch));
+  return loss;
+}
+
+Status Trainer::fill(const Batch& batch) {
+  std::memcpy(session_->images().raw(), batch.images.raw(), batch.images.bytes());
+  if (!batch.targets.valid()) {
+    std::memcpy(session_->labels().raw(), batch.labels.raw(), batch.labels.bytes());
+    return {};
+  }
+  // The data may have fewer classes than the model.
+  const auto from = batch.targets.data<float>();
+  Tensor targets = session_->targets();
+  const auto to = targets.data<float>();
+  const auto rows = static_cast<size_t>(batch.size);
+  const size_t width = from.size() / rows, stride = to.size() / rows;
+  std::fill(to.begin(), to.end(), 0.F);
+  for (size_t i = 0; i < rows; ++i) std::copy_n(&from[i * width], width, &to[i * stride]);
+  return {};
+}
+
+Status Trainer::count(const Batch& batch) {
+  const Tensor output = session_->logits();
+  const auto logits = output.data<float>();
+  const auto classes = static_cast<size_t>(classes_);
+  for (size_t i = 0; i < static_cast<size_t>(batch.size); ++i) {
+    const auto row = logits.subspan(i * classes, classes);
+    state_.correct += among_best(row, batch.labels.data<int64_t>()[i], 1) ? 1 : 0;
+  }
+  state_.images += batch.size;
+  return {};
+}
+
+Status Trainer::end_epoch(bool& stopped) {
+  EpochReport report{.epoch = state_.epoch + 1, .step = state_.step, .rate = rate_};
+  report.loss = state_.loss_sum / static_cast<double>(batches_);
+  report.accuracy = static_cast<double>(state_.correct) / static_cast<double>(state_.images);
+  report.seconds = state_.seconds;
+  report.images_per_second = static_cast<double>(state_.images) / std::max(state_.seconds, 1e-9);
+  report.skipped = loader_->skipped();
+  const bool due = report.epoch % options_.evaluate_every == 0 || report.epoch == options_.epochs;
+  if (evaluator_ != nullptr && due) {
+    LIMBER_ASSIGN(report.validation, evaluator_->run(inputs_.stop));
+    stopped = !report.validation;
+    if (stopped) return {};
+    report.best = take_validation(*report.validation);
+  }
+  state_ = {.step = state_.step,
+            .epoch = state_.epoch + 1,
+            .best_epoch = state_.best_epoch,
+            .best_accuracy = state_.best_accuracy,
+            .best_loss = state_.best_loss};
+  // Before the checkpoint: lines after the last checkpoint are dropped when the training goes on.
+  if (history_) LIMBER_TRY(history_->add(epoch_line(report)));
+  LIMBER_TRY(save(report.best));
+  reports_.push_back(report);
+  for (TrainerHook* hook : inputs_.hooks) LIMBER_TRY(hook->on_epoch_end(report));
+  return {};
+}
+
+bool Trainer::take_validation(const Evaluation& validation) {
+  const bool better = state_.best_epoch < 0 || validation.top1 > state_.best_accuracy ||
+                      (validation.top1 == state_.best_accuracy && validation.loss < state_.best_loss);
+  if (!better) return false;
+  state_.best_epoch = state_.epoch;
+  state_.best_accuracy = validation.top1;
+  state_.best_loss = std::isfinite(validation.loss) ? validation.loss : 0;
+  return true;
+}
+
+bool Trainer::out_of_patience() const {
+  if (options_.patience <= 0 || state_.best_epoch < 0 || state_.batch > 0) return false;
+  return (state_.epoch - 1 - state_.best_epoch) / options_.evaluate_every >= options_.patience;
+}
+
+Status Trainer::save(bool best) {
+  if (inputs_.folder == nullptr) return {};
+  const CheckpointInfo info{state_, options_.seed, describe(options_), inputs_.data->class_names(),
+                            options_.augmentation};
+  const Status status = inputs_.folder->save(inputs_.graph, *inputs_.params, info, best);
+  if (is_divergence(status)) return diverged(status.message());
+  if (!status.ok()) {
+    return error(
+        status.code(),
+        "no checkpoint could be written at step {} ({}); earlier ones in {} are as they were. Make room "
+        "there and go on with --resume",
+        state_.step, status.message(), inputs_.folder->path());
+  }
+  saved_step_ = state_.step;
+  return {};
+}
+
+Status Trainer::diverged(std::string_view what) const {
+  const std::string kept = saved_step_ < 0
+                               ? "there is no earlier checkpoint"
+                               : fmt::format("the checkpoint of step {} is as it was", saved_step_);
+  return invalid(
+      "step {}: {}. Training diverged; lower --lr (now {:g}), lengthen --warmup or set --clip-norm 1; {}",
+      state_.step + 1, what, rate_, kept);
+}
+
+}  // namespace limber

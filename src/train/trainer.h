@@ -1,0 +1,119 @@
+// The training loop: batches in, checkpoints and history out.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/loader.h"
+#include "train/evaluate.h"
+#include "train/history.h"
+#include "train/run_folder.h"
+#include "train/training_session.h"
+
+namespace limber {
+
+struct TrainerOptions {
+  TrainingOptions training;  // its batch is what one pass takes; `micro_batches` of them make one update
+  ScheduleOptions schedule;
+  double warm_up_epochs = 0;  // replaces schedule.warm_up
+  int64_t epochs = 10;
+  uint64_t seed = 0;
+  AugmentOptions augmentation;
+  double mixup = 0;
+  OnBadImage on_bad_image = OnBadImage::kFail;
+  int workers = 1;
+  std::vector<std::string> train, freeze;  // patterns, see train/select.h
+  int64_t evaluate_every = 1;              // epochs; the last is always evaluated
+  int64_t patience = 0;          // evaluations without a better one before training ends; 0: no such end
+  int64_t checkpoint_every = 0;  // updates; 0: only at the end of an epoch
+};
+
+// What training depends on, by the names of the command's options: two trainings of the same model and data
+// with equal texts and as many threads end with equal weights, bit for bit.
+OptionTexts describe(const TrainerOptions& options);
+
+struct StepReport {
+  TrainingState state;  // after the step
+  int64_t batches = 0;  // of an epoch
+  double loss = 0, rate = 0;
+};
+
+// Called by the training loop, from its thread. A failure ends the training.
+class TrainerHook {
+ public:
+  virtual ~TrainerHook() = default;
+  // Before the first micro-batch of an update; may change what is trained.
+  virtual Status on_step_begin(TrainingSession& /*session*/, const TrainingState& /*state*/) { return {}; }
+  virtual Status on_step_end(const StepReport& /*report*/) { return {}; }
+  virtual Status on_epoch_end(const EpochReport& /*report*/) { return {}; }
+};
+
+struct TrainerInputs {
+  Graph graph;
+  std::shared_ptr<Parameters> params;               // optimiser state included when a training goes on
+  std::shared_ptr<const Dataset> data, validation;  // the latter may be null
+  std::vector<std::shared_ptr<Backend>> backends;
+  RunFolder* folder = nullptr;  // null: neither checkpoints nor history
+  TrainingState state;          // where to go on
+  OptionTexts environment;      // for the history
+  std::vector<TrainerHook*> hooks;
+  const std::atomic<bool>* stop = nullptr;  // true: end after the step under way, with a checkpoint
+};
+
+enum class Ending : uint8_t { kFinished, kPatience, kStopped };
+
+struct TrainingSummary {
+  Ending ending = Ending::kFinished;
+  TrainingState state;
+  std::vector<EpochReport> epochs;  // of this call
+  size_t skipped = 0;
+};
+
+class Trainer {
+ public:
+  static Result<std::unique_ptr<Trainer>> create(TrainerInputs inputs, const TrainerOptions& options);
+
+  // To the end, or to where it stops. On failure (a loss that is not finite, a full disk, an image that
+  // cannot be read) earlier checkpoints are as they were.
+  Result<TrainingSummary> run();
+
+  TrainingSession& session() { return *session_; }
+  int64_t updates_per_epoch() const { return batches_ / options_.training.step.micro_batches; }
+  int64_t total_updates() const { return updates_per_epoch() * options_.epochs; }
+  const std::vector<std::string>& skip_messages() const { return loader_->skip_messages(); }
+
+ private:
+  Trainer(TrainerInputs inputs, const TrainerOptions& options)
+      : inputs_(std::move(inputs)), options_(options), state_(inputs_.state) {}
+  Status make_session();
+  Status make_loaders();
+  Status open_history();
+  Result<Ending> loop();
+  Status run_epoch(bool& stopped);
+  Status update();
+  Result<float> micro_batch(Phase phase);
+  Status fill(const Batch& batch);
+  Status count(const Batch& batch);
+  Status end_epoch(bool& stopped);
+  bool take_validation(const Evaluation& validation);
+  Status save(bool best);
+  Status diverged(std::string_view what) const;
+  bool stop_asked() const { return inputs_.stop != nullptr && inputs_.stop->load(); }
+  bool out_of_patience() const;
+
+  TrainerInputs inputs_;
+  TrainerOptions options_;
+  TrainingState state_;
+  int64_t saved_step_ = -1;
+  int64_t batches_ = 0, classes_ = 0;  // batches of an epoch that are used
+  double rate_ = 0;
+  std::unique_ptr<TrainingSession> session_;
+  std::unique_ptr<Loader> loader_;
+  std::unique_ptr<Evaluator> evaluator_;
+  std::optional<History> history_;
+  std::vector<EpochReport> reports_;
+};
+
+}  // namespace limber
