@@ -119,52 +119,55 @@ void Graph::replace_uses(ValueId from, ValueId to) {
 
 namespace {
 
-// Nodes that outputs depend on, in topological order; ties keep the order they had.
+// By node: does an output depend on it?
+std::vector<bool> live_nodes(const std::vector<Node>& nodes, const std::vector<Value>& values,
+                             const std::vector<Output>& outputs) {
+  std::vector<bool> live(nodes.size(), false);
+  std::vector<uint32_t> stack;
+  const auto reach = [&](ValueId v) {
+    if (v == kNoValue || values[v.index].producer == kNoNode) return;
+    const uint32_t n = values[v.index].producer.index;
+    if (live[n]) return;
+    live[n] = true;
+    stack.push_back(n);
+  };
+  for (const Output& output : outputs) reach(output.value), reach(output.rows);
+  while (!stack.empty()) {
+    const uint32_t n = stack.back();
+    stack.pop_back();
+    for (ValueId v : nodes[n].inputs) reach(v);
+  }
+  return live;
+}
+
+// Nodes that outputs depend on in the order they have, except that what a node needs comes before it.
 std::vector<uint32_t> live_order(const std::vector<Node>& nodes, const std::vector<Value>& values,
                                  const std::vector<Output>& outputs) {
   enum : uint8_t { kNew, kOpen, kDone };
+  const std::vector<bool> live = live_nodes(nodes, values, outputs);
   std::vector<uint8_t> state(nodes.size(), kNew);
   std::vector<uint32_t> order, stack;
-  const auto push = [&](ValueId v) {
-    if (v == kNoValue) return;
-    const NodeId producer = values[v.index].producer;
-    if (producer == kNoNode || state[producer.index] == kDone) return;
-    LIMBER_ASSERT(state[producer.index] != kOpen);  // a cycle
-    stack.push_back(producer.index);
-  };
-  const auto visit = [&](ValueId root) {
-    push(root);
+  for (uint32_t first = 0; first < nodes.size(); ++first) {
+    if (!live[first] || state[first] == kDone) continue;
+    stack.push_back(first);
     while (!stack.empty()) {
       const uint32_t n = stack.back();
-      if (state[n] == kDone) {
-        stack.pop_back();
-      } else if (state[n] == kOpen) {
+      if (state[n] != kNew) {
+        if (state[n] == kOpen) order.push_back(n);
         state[n] = kDone;
-        order.push_back(n);
         stack.pop_back();
-      } else {
-        state[n] = kOpen;
-        for (auto it = nodes[n].inputs.rbegin(); it != nodes[n].inputs.rend(); ++it) push(*it);
+        continue;
+      }
+      state[n] = kOpen;
+      for (auto it = nodes[n].inputs.rbegin(); it != nodes[n].inputs.rend(); ++it) {
+        if (*it == kNoValue || values[it->index].producer == kNoNode) continue;
+        const uint32_t producer = values[it->index].producer.index;
+        LIMBER_ASSERT(state[producer] != kOpen);  // a cycle
+        if (state[producer] == kNew) stack.push_back(producer);
       }
     }
-  };
-  for (const Output& output : outputs) {
-    visit(output.value);
-    visit(output.rows);
   }
   return order;
-}
-
-bool in_order(const std::vector<uint32_t>& sorted, const std::vector<Node>& nodes,
-              const std::vector<Value>& values) {
-  for (uint32_t n : sorted) {
-    for (ValueId v : nodes[n].inputs) {
-      if (v == kNoValue) continue;
-      const NodeId producer = values[v.index].producer;
-      if (producer != kNoNode && producer.index >= n) return false;
-    }
-  }
-  return true;
 }
 
 }  // namespace
@@ -183,11 +186,7 @@ void Graph::reorder(const std::vector<uint32_t>& order) {
 }
 
 void Graph::compact() {
-  std::vector<uint32_t> order = live_order(nodes_, values_, outputs_);
-  // Keep the order people wrote when it is already topological.
-  std::vector<uint32_t> sorted = order;
-  std::sort(sorted.begin(), sorted.end());
-  if (in_order(sorted, nodes_, values_)) order = std::move(sorted);
+  const std::vector<uint32_t> order = live_order(nodes_, values_, outputs_);
 
   std::vector<bool> used(values_.size(), false);
   const auto use = [&](ValueId v) {

@@ -278,9 +278,11 @@ constinit const OpDef kGatherBackwardOp = {
     OpKind::kGatherBackward, 2, 2, 1, 1, kGatherAttrs, infer_gather_backward, flops_of_inputs};
 constinit const OpDef kProdBackwardOp = {OpKind::kProdBackward, 2, 2, 1, 1, kAxes, infer_prod_backward,
                                          flops_per_element<4>};
-constinit const OpDef kSgdUpdateOp = {OpKind::kSgdUpdate,  3, 5, 1, 2, kSgdAttrs, infer_sgd_update,
-                                      flops_per_element<5>};
-constinit const OpDef kAdamUpdateOp = {OpKind::kAdamUpdate,  6, 7, 3, 3, kAdamAttrs, infer_adam_update,
-                                       flops_per_element<12>};
+constinit const OpDef kSgdUpdateOp = {
+    OpKind::kSgdUpdate, 3,       5,          1, 2, kSgdAttrs, infer_sgd_update, flops_per_element<5>,
+    OpFamily::kOther,   nullptr, kSgdInPlace};
+constinit const OpDef kAdamUpdateOp = {
+    OpKind::kAdamUpdate, 6,       7,           3, 3, kAdamAttrs, infer_adam_update, flops_per_element<12>,
+    OpFamily::kOther,    nullptr, kAdamInPlace};
 
 }  // namespace limber

@@ -30,35 +30,22 @@ constexpr std::array kPreparation = {
     Pass{"fold_pad", fold_pad},
 };
 
-// Every BatchNorm uses the statistics of the batch; the running ones are updated.
-Status use_batch_statistics(Graph& graph) {
-  std::vector<std::pair<ValueId, ValueId>> updates;
+// Every BatchNorm uses the statistics of the batch; the running ones are updated. Statistics that are
+// computed, or shared by two layers, cannot be kept up to date: such layers stay as they are.
+void use_batch_statistics(Graph& graph) {
   std::set<ValueId> seen;
-  const auto rule = [&](Rewriter& r, NodeId n) -> Status {
-    if (r.node(n).op != OpKind::kBatchNorm) return {};
-    const Node node = r.node(n);
-    const Value &mean = r.graph().value(node.inputs[3]), &var = r.graph().value(node.inputs[4]);
-    // Statistics that are computed, or shared by two layers, cannot be kept up to date.
-    if (mean.role != Role::kParameter || var.role != Role::kParameter) return {};
-    if (!seen.insert(node.inputs[3]).second) return {};
-    LIMBER_ASSIGN(
-        const NodeId made,
-        emit_node(r.graph(), OpKind::kBatchNormTraining, node.inputs,
-                  {{"epsilon", node.attrs.f("epsilon")}, {"momentum", kRunningMomentum}}, 3, node.name));
-    const std::vector<ValueId> outputs = r.graph().node(made).outputs;
-    updates.emplace_back(node.inputs[3], outputs[1]);
-    updates.emplace_back(node.inputs[4], outputs[2]);
-    r.replace(node.outputs[0], outputs[0]);
-    return {};
-  };
-  Rewriter rewriter(graph);
-  const auto count = static_cast<uint32_t>(graph.num_nodes());
-  for (uint32_t n = 0; n < count; ++n) {
-    if (!rewriter.dead(NodeId{n})) LIMBER_TRY(rule(rewriter, NodeId{n}));
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    const Node node = graph.node(NodeId{n});
+    if (node.op != OpKind::kBatchNorm) continue;
+    const ValueId mean = node.inputs[3], var = node.inputs[4];
+    const bool stored =
+        graph.value(mean).role == Role::kParameter && graph.value(var).role == Role::kParameter;
+    if (!stored || !seen.insert(mean).second || !seen.insert(var).second) continue;
+    graph.mutable_node(NodeId{n}).op = OpKind::kBatchNormTraining;
+    graph.mutable_node(NodeId{n}).attrs.set("momentum", kRunningMomentum);
+    graph.add_update(mean, graph.add_optional_output(NodeId{n}, 1, graph.type(mean), node.name + "/mean"));
+    graph.add_update(var, graph.add_optional_output(NodeId{n}, 2, graph.type(var), node.name + "/var"));
   }
-  for (const auto& [target, value] : updates) graph.add_update(target, value);
-  graph.compact();
-  return {};
 }
 
 // BatchNormTraining followed by nothing but a Relu does both.
@@ -234,7 +221,7 @@ Result<Graph> prepare_model(const Graph& model, const StepOptions& options) {
   graph.mutable_outputs().resize(1);
   LIMBER_TRY(run_passes(graph, kPreparation));
   if (options.batch_norm == BatchNormMode::kBatch) {
-    LIMBER_TRY(use_batch_statistics(graph));
+    use_batch_statistics(graph);
     LIMBER_TRY(fuse_batch_norm_relu(graph));
   }
   return graph;

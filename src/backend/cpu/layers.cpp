@@ -33,10 +33,12 @@ bool all_f32(const Graph& g, const Node& node) {
   return true;
 }
 bool any_empty(const Graph& g, const Node& node) {
-  for (ValueId v : node.inputs) {
-    if (v != kNoValue && g.type(v).shape.elements() == 0) return true;
+  for (const auto* values : {&node.inputs, &node.outputs}) {
+    for (ValueId v : *values) {
+      if (v != kNoValue && g.type(v).shape.elements() == 0) return true;
+    }
   }
-  return g.type(node.outputs[0]).shape.elements() == 0;
+  return false;
 }
 
 std::optional<onednn::Convolution> describe_conv(const Graph& g, const Node& node) {

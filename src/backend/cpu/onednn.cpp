@@ -1,6 +1,8 @@
 // Everything that knows oneDNN's API (2.6).
 #include "backend/cpu/onednn.h"
 
+#include <algorithm>
+#include <functional>
 #include <map>
 #include <mutex>
 
@@ -148,7 +150,7 @@ struct Library::Rep {
     for (size_t i = 0; i < packed.size(); ++i) {
       if (packed[i].desc == desc && packed[i].plain == plain) return kFirstPacked + static_cast<uint32_t>(i);
     }
-    packed.push_back({desc, plain, packed_name(desc)});
+    packed.push_back({desc, plain, packed_name(desc) + reading_name(plain)});
     return kFirstPacked + static_cast<uint32_t>(packed.size() - 1);
   }
 
@@ -165,6 +167,15 @@ struct Library::Rep {
     for (int i = 0; i < blocking.inner_nblks; ++i) {
       name += fmt::format("_{}{}", blocking.inner_blks[i], static_cast<char>('a' + blocking.inner_idxs[i]));
     }
+    return name;
+  }
+
+  // A matrix may be packed as it is or transposed, into layouts that look alike.
+  static std::string reading_name(const memory::desc& plain) {
+    const auto& strides = plain.data.format_desc.blocking.strides;
+    if (std::is_sorted(strides, strides + plain.data.ndims, std::greater<>())) return "";
+    std::string name = "~";
+    for (int i = 0; i < plain.data.ndims; ++i) name += fmt::format("{}{}", i > 0 ? "." : "", strides[i]);
     return name;
   }
 

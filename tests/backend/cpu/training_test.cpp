@@ -160,6 +160,18 @@ TEST(Training, SoftmaxAndLayerNorm) {
   }
 }
 
+TEST(Training, GatherBackward) {
+  const Shape x{3, 10, 7};
+  for (int64_t axis : {0, 1, 2}) {
+    Shape dy = x;
+    dy[static_cast<int>(axis)] = 4;
+    const int64_t size = x.dim(static_cast<int>(axis));
+    expect_same_as_reference({OpKind::kGatherBackward,
+                              {random_tensor(dy, 1), random_ints({4}, 2, -size, size - 1)},
+                              {{"shape", x}, {"axis", axis}}});
+  }
+}
+
 TEST(Training, Optimisers) {
   const Shape shape{5, 7, 11};
   const Tensor w = random_tensor(shape, 1), g = random_tensor(shape, 2), m = random_tensor(shape, 3),

@@ -35,6 +35,7 @@ KernelPtr make_attention(const Graph& graph, const Node& node);
 KernelPtr make_activation_backward(const Graph& graph, const Node& node);
 KernelPtr make_softmax_backward(const Graph& graph, const Node& node);
 KernelPtr make_layer_norm_backward(const Graph& graph, const Node& node);
+KernelPtr make_gather_backward(const Graph& graph, const Node& node);
 KernelPtr make_sgd(const Graph& graph, const Node& node);
 KernelPtr make_adam(const Graph& graph, const Node& node);
 

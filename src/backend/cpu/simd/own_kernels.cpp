@@ -129,6 +129,8 @@ Factory factory_of(OpKind op) {
       return &make_softmax_backward;
     case OpKind::kLayerNormBackward:
       return &make_layer_norm_backward;
+    case OpKind::kGatherBackward:
+      return &make_gather_backward;
     case OpKind::kSgdUpdate:
       return &make_sgd;
     case OpKind::kAdamUpdate:

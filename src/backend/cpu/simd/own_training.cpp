@@ -194,6 +194,43 @@ KernelPtr make_layer_norm_backward(const Graph& graph, const Node& node) {
 
 namespace {
 
+template <typename Index>
+KernelPtr gather_backward(int64_t outer, int64_t taken, int64_t size, int64_t inner) {
+  return make_kernel([=](const KernelIo& io) {
+    const Index* indices = io.in<Index>(1);
+    parallel_for(outer, row_grain(size * inner), [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; ++o) {
+        float* dx = io.out<float>(0) + o * size * inner;
+        std::memset(dx, 0, static_cast<size_t>(size * inner) * sizeof(float));
+        const float* dy = io.in<float>(0) + o * taken * inner;
+        for (int64_t t = 0; t < taken; ++t, dy += inner) {
+          const int64_t index = static_cast<int64_t>(indices[t]);
+          const int64_t at = index < 0 ? index + size : index;
+          if (at < 0 || at >= size) continue;  // taken from nowhere
+          float* target = dx + at * inner;
+          for (int64_t i = 0; i < inner; ++i) target[i] += dy[i];
+        }
+      }
+    });
+  });
+}
+
+}  // namespace
+
+KernelPtr make_gather_backward(const Graph& graph, const Node& node) {
+  if (input_type(graph, node, 0).dtype != DType::kF32) return nullptr;
+  const TensorType& indices = input_type(graph, node, 1);
+  const Shape& x = output_type(graph, node).shape;
+  const int axis = static_cast<int>(node.attrs.i("axis"));
+  const int64_t outer = product(x, 0, axis), inner = product(x, axis + 1, x.rank());
+  const int64_t taken = indices.shape.elements(), size = x.dim(axis);
+  if (indices.dtype == DType::kI64) return gather_backward<int64_t>(outer, taken, size, inner);
+  if (indices.dtype == DType::kI32) return gather_backward<int32_t>(outer, taken, size, inner);
+  return nullptr;
+}
+
+namespace {
+
 // The new values may be written over the old ones.
 void take_over(const KernelIo& io, int output, int input, int64_t begin, int64_t end) {
   if (io.outputs[static_cast<size_t>(output)] == io.inputs[static_cast<size_t>(input)]) return;

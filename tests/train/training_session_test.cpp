@@ -1,0 +1,188 @@
+#include "train/training_session.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "tests/runtime/net.h"
+
+namespace limber::test {
+namespace {
+
+constexpr std::string_view kSmallNet = R"(graph "small" {
+  input %x: f32[N,3,8,8]
+  param %w1: f32[16,3,3,3]
+  param %s1: f32[16]
+  param %b1: f32[16]
+  param %mean1: f32[16]
+  param %var1: f32[16]
+  param %w2: f32[16,16,3,3]
+  param %bias2: f32[16]
+  param %w3: f32[16,4]
+  param %b3: f32[4]
+  %c1: f32[N,16,8,8] = Conv(%x, %w1) {dilations=[1,1], pads=[1,1,1,1], strides=[1,1]} "conv1"
+  %n1: f32[N,16,8,8] = BatchNorm(%c1, %s1, %b1, %mean1, %var1) {epsilon=1e-05} "norm1"
+  %r1: f32[N,16,8,8] = Relu(%n1)
+  %c2: f32[N,16,8,8] = Conv(%r1, %w2, %bias2) {dilations=[1,1], pads=[1,1,1,1], strides=[1,1]} "conv2"
+  %sum: f32[N,16,8,8] = Add(%c2, %r1)
+  %r2: f32[N,16,8,8] = Relu(%sum)
+  %p: f32[N,16,1,1] = GlobalAveragePool(%r2)
+  %f: f32[N,16] = Reshape(%p) {shape=<N,16>}
+  %y: f32[N,4] = Gemm(%f, %w3, %b3)
+  output %y as "logits"
+}
+)";
+
+std::unique_ptr<TrainingSession> make_training(const Net& net, std::vector<std::shared_ptr<Backend>> backends,
+                                               TrainingOptions options = {}) {
+  options.step.batch = 4;
+  auto made = TrainingSession::create(net.graph, net.params, std::move(backends), options);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return made.ok() ? *std::move(made) : nullptr;
+}
+
+// The same images and labels for the same step.
+void fill_batch(TrainingSession& training, uint64_t step) {
+  Random random(100 + step);
+  fill_random(training.images(), random);
+  for (int64_t& label : training.labels().data<int64_t>()) label = static_cast<int64_t>(random.below(4));
+}
+
+std::vector<float> train(TrainingSession& training, int steps, double rate = 0.05) {
+  std::vector<float> losses;
+  training.set_rate(rate);
+  for (int s = 0; s < steps; ++s) {
+    fill_batch(training, static_cast<uint64_t>(s % 3));
+    auto loss = training.step();
+    EXPECT_TRUE(loss.ok()) << loss.status().message();
+    losses.push_back(loss.ok() ? *loss : NAN);
+  }
+  return losses;
+}
+
+TEST(TrainingSession, LossFallsAndBackendsAgree) {
+  const Net fast = make_net(kSmallNet), slow = make_net(kSmallNet);
+  const auto a = make_training(fast, cpu_backends(2)), b = make_training(slow, ref_backends());
+  ASSERT_TRUE(a && b);
+  const auto fast_losses = train(*a, 12), slow_losses = train(*b, 12);
+  for (size_t i = 0; i < fast_losses.size(); ++i) {
+    EXPECT_NEAR(fast_losses[i], slow_losses[i], 2e-3 * (1 + std::abs(slow_losses[i]))) << "step " << i;
+  }
+  EXPECT_LT(fast_losses.back(), 0.7f * fast_losses.front());
+  for (const char* name : {"w1", "s1", "b3", "mean1", "optimizer/velocity/w2"}) {
+    expect_close(*fast.params->get(name), *slow.params->get(name), 5e-3, name);
+  }
+}
+
+TEST(TrainingSession, UpdatesHappenInPlace) {
+  const Net net = make_net(kSmallNet);
+  const auto training = make_training(net, cpu_backends());
+  ASSERT_TRUE(training);
+  auto plan = training->plan();
+  ASSERT_TRUE(plan.ok());
+  for (const Step& step : (*plan)->steps)
+    EXPECT_EQ(step.reason.find("end of the step"), std::string::npos) << (*plan)->text();
+}
+
+TEST(TrainingSession, OnlyTheTrainedSetChanges) {
+  const Net net = make_net(kSmallNet);
+  const auto training = make_training(net, cpu_backends());
+  ASSERT_TRUE(training);
+  const std::vector<std::string> set = {"w2", "b3"};
+  ASSERT_TRUE(training->set_trained(set).ok());
+  std::map<std::string, std::vector<float>> before;
+  for (const std::string& name : training->trainable()) {
+    const Tensor tensor = *net.params->get(name);
+    before[name].assign(tensor.data<float>().begin(), tensor.data<float>().end());
+  }
+  train(*training, 2);
+  for (const auto& [name, old] : before) {
+    const Tensor tensor = *net.params->get(name);
+    const bool same = std::equal(old.begin(), old.end(), tensor.data<float>().begin());
+    EXPECT_EQ(same, name != "w2" && name != "b3") << name;
+  }
+}
+
+// A frozen prefix must not use packed weights from before it was trained.
+TEST(TrainingSession, TogglingEqualsFreshSessions) {
+  const std::vector<std::vector<std::string>> sets = {{"w1", "w2", "w3"}, {"w3", "b3"}, {"w2", "s1"}, {"w1"}};
+  const Net toggled = make_net(kSmallNet), fresh = make_net(kSmallNet);
+  const auto training = make_training(toggled, cpu_backends());
+  ASSERT_TRUE(training);
+  for (int round = 0; round < 8; ++round) {
+    const auto& set = sets[static_cast<size_t>(round) % sets.size()];
+    ASSERT_TRUE(training->set_trained(set).ok());
+    const auto once = make_training(fresh, cpu_backends());
+    ASSERT_TRUE(once && once->set_trained(set).ok());
+    EXPECT_EQ(train(*training, 2), train(*once, 2)) << "round " << round;
+  }
+  EXPECT_LE(training->compiled_plans(), sets.size() + 1);
+}
+
+TEST(TrainingSession, RepeatsToTheBit) {
+  std::set<std::vector<float>> seen;
+  for (int run = 0; run < 3; ++run) {
+    const Net net = make_net(kSmallNet);
+    const auto training = make_training(net, cpu_backends(2), {.threads = 2});
+    ASSERT_TRUE(training);
+    seen.insert(train(*training, 6));
+  }
+  EXPECT_EQ(seen.size(), 1u);
+}
+
+TEST(TrainingSession, FewerTensorsNeedLessMemory) {
+  const Net net = make_net(kSmallNet);
+  const auto training = make_training(net, cpu_backends());
+  ASSERT_TRUE(training);
+  const size_t full = (*training->plan())->arena_bytes;
+  ASSERT_TRUE(training->set_trained(std::vector<std::string>{"w3", "b3"}).ok());
+  EXPECT_LT((*training->plan())->arena_bytes, full / 2);
+}
+
+// Two halves of a batch, accumulated, are the batch (with frozen statistics, which do not see it).
+TEST(TrainingSession, MicroBatchesMakeOneUpdate) {
+  TrainingOptions options;
+  options.step.batch_norm = BatchNormMode::kFrozen;
+  const Net whole = make_net(kSmallNet), parts = make_net(kSmallNet);
+  const auto one = make_training(whole, cpu_backends(), options);
+  options.step.micro_batches = 3;
+  const auto many = make_training(parts, cpu_backends(), options);
+  ASSERT_TRUE(one && many);
+  one->set_rate(0.1);
+  many->set_rate(0.1);
+  fill_batch(*one, 1);
+  ASSERT_TRUE(one->step().ok());
+  for (Phase phase : {Phase::kStart, Phase::kAccumulate, Phase::kFinish}) {
+    fill_batch(*many, 1);
+    ASSERT_TRUE(many->step(phase).ok());
+  }
+  for (const std::string& name : one->trainable()) {
+    expect_close(*parts.params->get(name), *whole.params->get(name), 1e-5, name);
+  }
+}
+
+TEST(TrainingSession, BadRequestsKeepTheOldSet) {
+  const Net net = make_net(kSmallNet);
+  const auto training = make_training(net, cpu_backends());
+  ASSERT_TRUE(training);
+  EXPECT_FALSE(training->set_trained(std::vector<std::string>{"nothing"}).ok());
+  EXPECT_FALSE(training->set_trained(std::vector<std::string>{}).ok());
+  EXPECT_EQ(training->trained(), training->trainable());
+  EXPECT_TRUE(training->step().ok());
+}
+
+TEST(TrainingSession, OptimisersMakeTheLossFall) {
+  for (OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kAdam, OptimizerKind::kAdamW}) {
+    TrainingOptions options;
+    options.step.optimizer = {.kind = kind, .decay = 1e-4, .clip_norm = 5};
+    const Net net = make_net(kSmallNet);
+    const auto training = make_training(net, cpu_backends(), options);
+    ASSERT_TRUE(training);
+    const auto losses = train(*training, 20, kind == OptimizerKind::kSgd ? 0.05 : 0.01);
+    EXPECT_LT(losses.back(), losses.front()) << optimizer_name(kind);
+  }
+}
+
+}  // namespace
+}  // namespace limber::test
