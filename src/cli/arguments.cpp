@@ -89,12 +89,15 @@ void Arguments::parsed(const char* names, const char* type, const char* help, Pa
       ->take_all();
 }
 
+void Arguments::footer(const char* text) { app_->footer(text); }
+
 CommandLine::CommandLine()
-    : app_(std::make_unique<CLI::App>("Runs ONNX vision models fast on this machine.", "limber")) {
+    : app_(std::make_unique<CLI::App>("Runs and trains ONNX vision models fast on this machine.", "limber")) {
   app_->set_version_flag("--version", version_text, "Version, build, operator sets, kernels, CPU");
   app_->require_subcommand(1);
   app_->footer(
-      "MODEL is an ONNX file or builtin:resnet8, builtin:mobilenet, builtin:vit.\n"
+      "MODEL is an ONNX file, the folder of a training or of a checkpoint, or builtin:resnet8,\n"
+      "builtin:mobilenet, builtin:vit.\n"
       "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 unsupported operator.");
 }
 

@@ -40,6 +40,8 @@ class Arguments {
   // May be given several times. `parse` gets each text and says what is wrong with it, or nothing.
   using Parse = std::function<std::string(const std::string& text)>;
   void parsed(const char* names, const char* type, const char* help, Parse parse);
+  // Stands below the options in the help.
+  void footer(const char* text);
 
  private:
   friend class CommandLine;

@@ -13,6 +13,8 @@ void add_run(CommandLine& line);
 void add_profile(CommandLine& line);
 void add_bench(CommandLine& line);
 void add_export(CommandLine& line);
+void add_train(CommandLine& line);
+void add_eval(CommandLine& line);
 
 std::string version_text();
 

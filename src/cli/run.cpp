@@ -1,10 +1,8 @@
 // limber run: one inference on files.
-#include <algorithm>
-#include <charconv>
-
 #include "base/clock.h"
 #include "base/file.h"
 #include "cli/commands.h"
+#include "cli/image_arguments.h"
 #include "cli/inputs.h"
 #include "cli/outputs.h"
 #include "cli/table.h"
@@ -19,39 +17,6 @@ struct RunOptions : CommonOptions {
   std::string labels;
   int top = 5;
 };
-
-// "0.5" for all channels or "0.485,0.456,0.406".
-std::string parse_channels(const std::string& text, std::array<float, 3>& to) {
-  std::vector<float> values;
-  const char* at = text.data();
-  const char* end = at + text.size();
-  while (at < end) {
-    float value = 0;
-    const auto [stop, problem] = std::from_chars(at, end, value);
-    if (problem != std::errc() || (stop != end && *stop != ',')) break;
-    values.push_back(value);
-    at = stop == end ? end : stop + 1;
-  }
-  if (at != end || (values.size() != 1 && values.size() != 3)) {
-    return fmt::format("'{}' should be one number or three, as in 0.5,0.5,0.5", text);
-  }
-  for (size_t c = 0; c < 3; ++c) to[c] = values[values.size() == 1 ? 0 : c];
-  return {};
-}
-
-std::string parse_std(const std::string& text, std::array<float, 3>& to) {
-  const std::string problem = parse_channels(text, to);
-  const bool positive = std::all_of(to.begin(), to.end(), [](float x) { return x > 0; });
-  return problem.empty() && !positive ? fmt::format("'{}' must be positive", text) : problem;
-}
-
-std::string parse_size(const std::string& text, std::vector<int64_t>& to) {
-  to = parse_dims(text);
-  const bool sides = std::all_of(to.begin(), to.end(), [](int64_t x) { return x > 0 && x <= kMaxImageSide; });
-  return sides && (to.size() == 1 || to.size() == 2)
-             ? ""
-             : fmt::format("'{}' should be SIDE or HEIGHTxWIDTH, at most {} a side", text, kMaxImageSide);
-}
 
 struct Prepared {
   std::unique_ptr<Session> session;
@@ -177,15 +142,7 @@ void add_run(CommandLine& line) {
                   ".npy, JPEG, PNG or builtin:image; several images make a batch",
                   Arguments::Need::kRequired);
   arguments.text("-o,--output", o.output, "DIR", "Folder for every output as .npy, outputs.json and top.txt");
-  arguments.parsed(
-      "--mean", "R,G,B", "Subtracted from pixels scaled to 0..1: one number or three (default 0)",
-      [&o](const std::string& text) { return parse_channels(text, o.image.normalisation.mean); });
-  arguments.parsed("--std", "R,G,B", "What pixels are then divided by: one number or three (default 1)",
-                   [&o](const std::string& text) { return parse_std(text, o.image.normalisation.std); });
-  arguments.parsed("--size", "SIDE|HxW",
-                   "Resize images to SIDExSIDE or HxW; with --crop, SIDE is the shorter side",
-                   [&o](const std::string& text) { return parse_size(text, o.image.size); });
-  arguments.number("--crop", o.image.crop, 1, kMaxImageSide, "Then cut this square out of the middle");
+  add_image_arguments(arguments, o.image);
   arguments.text("--labels", o.labels, "FILE", "Class names, one per line");
   arguments.number("--top", o.top, 1, 1000, "Classes to print per row; default 5");
 }

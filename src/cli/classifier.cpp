@@ -1,0 +1,86 @@
+#include "cli/classifier.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "train/run_folder.h"
+
+namespace limber {
+namespace {
+
+struct Side {
+  int64_t height = 0, width = 0;  // 0: not given
+};
+
+Side asked_side(const ImageOptions& image) {
+  if (image.crop > 0) return {image.crop, image.crop};
+  if (image.size.empty()) return {};
+  return {image.size[0], image.size.back()};
+}
+
+Result<TensorType> image_input(const Graph& graph) {
+  if (graph.inputs().size() != 1)
+    return invalid("the model has {} inputs; images go into exactly one", graph.inputs().size());
+  const TensorType& type = graph.type(graph.inputs()[0]);
+  const bool channels = type.rank() == 4 && type.shape[1].is_constant() &&
+                        (type.shape[1].value() == 1 || type.shape[1].value() == 3);
+  if (channels && type.dtype == DType::kF32) return type;
+  return invalid("the model's input '{}' is {}; images need f32[N,3,H,W] or f32[N,1,H,W]",
+                 graph.value(graph.inputs()[0]).name, type.to_string());
+}
+
+// The shape to load the model with, when it is not what the file says.
+Result<std::vector<int64_t>> wanted_shape(const TensorType& type, const Side& side) {
+  const auto fixed = [&](int axis) { return type.shape[axis].is_constant() ? type.shape[axis].value() : 0; };
+  const int64_t height = side.height > 0 ? side.height : fixed(2),
+                width = side.width > 0 ? side.width : fixed(3);
+  if (height == 0 || width == 0)
+    return invalid("the model takes images of any size ({}); choose one with --size", type.to_string());
+  if (height == fixed(2) && width == fixed(3)) return std::vector<int64_t>();
+  return std::vector<int64_t>{-1, -1, height, width};
+}
+
+}  // namespace
+
+Result<std::optional<CheckpointInfo>> checkpoint_of(const std::string& model) {
+  if (!is_run(model) && !is_checkpoint(model)) return std::optional<CheckpointInfo>();
+  std::vector<std::string> warnings;
+  LIMBER_ASSIGN(const std::string path, find_checkpoint(model, Which::kBest, warnings));
+  LIMBER_ASSIGN(CheckpointInfo info, check_checkpoint(path));
+  return std::optional(std::move(info));
+}
+
+void use_recorded(ImageOptions& image, const AugmentOptions& recorded) {
+  const Normalisation none;
+  if (image.normalisation.mean == none.mean && image.normalisation.std == none.std)
+    image.normalisation = recorded.normalisation;
+  if (image.crop > 0 || !image.size.empty()) return;
+  if (recorded.resize > 0) {
+    image.size = {recorded.resize};
+    image.crop = recorded.height;
+  } else {
+    image.size = {recorded.height, recorded.width};
+  }
+}
+
+Result<Classifier> load_classifier(const CommonOptions& options, const ImageOptions& image) {
+  CommonOptions how = options;
+  LIMBER_ASSIGN(Model model, load(how));
+  LIMBER_ASSIGN(TensorType type, image_input(model.graph));
+  LIMBER_ASSIGN(auto shape, wanted_shape(type, asked_side(image)));
+  if (!shape.empty()) {
+    how.shapes[model.graph.value(model.graph.inputs()[0]).name] = std::move(shape);
+    LIMBER_ASSIGN(model, load(how));
+    LIMBER_ASSIGN(type, image_input(model.graph));
+  }
+  Classifier made{std::move(model), {}};
+  made.input.channels = static_cast<int>(type.shape[1].value());
+  made.input.height = static_cast<int>(type.shape[2].value());
+  made.input.width = static_cast<int>(type.shape[3].value());
+  made.input.normalisation = image.normalisation;
+  if (image.crop > 0 && !image.size.empty()) made.input.resize = static_cast<int>(image.size[0]);
+  return made;
+}
+
+}  // namespace limber

@@ -1,0 +1,57 @@
+#include "cli/image_arguments.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace limber {
+namespace {
+
+// "0.5" for all channels or "0.485,0.456,0.406".
+std::string parse_channels(const std::string& text, std::array<float, 3>& to) {
+  std::vector<float> values;
+  const char* at = text.data();
+  const char* end = at + text.size();
+  while (at < end) {
+    float value = 0;
+    const auto [stop, problem] = std::from_chars(at, end, value);
+    if (problem != std::errc() || (stop != end && *stop != ',')) break;
+    values.push_back(value);
+    at = stop == end ? end : stop + 1;
+  }
+  if (at != end || (values.size() != 1 && values.size() != 3)) {
+    return fmt::format("'{}' should be one number or three, as in 0.5,0.5,0.5", text);
+  }
+  for (size_t c = 0; c < 3; ++c) to[c] = values[values.size() == 1 ? 0 : c];
+  return {};
+}
+
+std::string parse_std(const std::string& text, std::array<float, 3>& to) {
+  const std::string problem = parse_channels(text, to);
+  const bool positive = std::all_of(to.begin(), to.end(), [](float x) { return x > 0; });
+  return problem.empty() && !positive ? fmt::format("'{}' must be positive", text) : problem;
+}
+
+std::string parse_size(const std::string& text, std::vector<int64_t>& to) {
+  to = parse_dims(text);
+  const bool sides = std::all_of(to.begin(), to.end(), [](int64_t x) { return x > 0 && x <= kMaxImageSide; });
+  return sides && (to.size() == 1 || to.size() == 2)
+             ? ""
+             : fmt::format("'{}' should be SIDE or HEIGHTxWIDTH, at most {} a side", text, kMaxImageSide);
+}
+
+}  // namespace
+
+void add_image_arguments(Arguments& arguments, ImageOptions& options) {
+  arguments.parsed(
+      "--mean", "R,G,B", "Subtracted from pixels scaled to 0..1: one number or three (default 0)",
+      [&options](const std::string& text) { return parse_channels(text, options.normalisation.mean); });
+  arguments.parsed(
+      "--std", "R,G,B", "What pixels are then divided by: one number or three (default 1)",
+      [&options](const std::string& text) { return parse_std(text, options.normalisation.std); });
+  arguments.parsed("--size", "SIDE|HxW",
+                   "Resize images to SIDExSIDE or HxW; with --crop, SIDE is the shorter side",
+                   [&options](const std::string& text) { return parse_size(text, options.size); });
+  arguments.number("--crop", options.crop, 1, kMaxImageSide, "Then cut this square out of the middle");
+}
+
+}  // namespace limber

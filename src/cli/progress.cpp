@@ -1,0 +1,74 @@
+#include "cli/progress.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+
+namespace limber {
+namespace {
+
+constexpr double kBarSeconds = 0.1, kLineSeconds = 30;
+constexpr int kBarWidth = 24;
+
+std::string show_time(double seconds) {
+  const auto total = static_cast<int64_t>(seconds);
+  if (total >= 3600) return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
+  return fmt::format("{}:{:02}", total / 60, total % 60);
+}
+
+}  // namespace
+
+Progress::Progress(int64_t epochs)
+    : epochs_(epochs), terminal_(::isatty(STDERR_FILENO) != 0), shown_(now_seconds()) {}
+
+Status Progress::on_step_end(const StepReport& report) {
+  const double now = now_seconds();
+  if (now - shown_ >= (terminal_ ? kBarSeconds : kLineSeconds)) show(report, now);
+  return {};
+}
+
+void Progress::show(const StepReport& report, double now) {
+  shown_ = now;
+  const TrainingState& state = report.state;
+  const double done = static_cast<double>(state.batch) / static_cast<double>(report.batches);
+  const double rate = static_cast<double>(state.images) / std::max(state.seconds, 1e-9);
+  const double left = state.seconds * (1 - done) / std::max(done, 1e-9);
+  const std::string text = fmt::format(
+      "loss {:.4f}  accuracy {:.1f} %  {:.0f} images/s  {} left",
+      state.loss_sum / static_cast<double>(state.batch),
+      100.0 * static_cast<double>(state.correct) / static_cast<double>(std::max<int64_t>(1, state.images)),
+      rate, show_time(left));
+  if (!terminal_) {
+    fmt::print(stderr, "epoch {}/{}  {:.0f} %  {}\n", state.epoch + 1, epochs_, 100 * done, text);
+    return;
+  }
+  const auto filled = static_cast<size_t>(done * kBarWidth);
+  fmt::print(stderr, "\r\x1b[Kepoch {}/{} [{}{}] {}", state.epoch + 1, epochs_, std::string(filled, '#'),
+             std::string(kBarWidth - filled, '.'), text);
+  std::fflush(stderr);
+  visible_ = true;
+}
+
+void Progress::clear() {
+  if (visible_) fmt::print(stderr, "\r\x1b[K");
+  visible_ = false;
+}
+
+Status Progress::on_epoch_end(const EpochReport& report) {
+  clear();
+  std::string validation;
+  if (report.validation) {
+    validation = fmt::format("  val loss {:.4f}  val accuracy {:.2f} %{}", report.validation->loss,
+                             100 * report.validation->top1, report.best ? " (best)" : "");
+  }
+  fmt::print(
+      stderr, "epoch {}/{}  loss {:.4f}  accuracy {:.2f} %{}  lr {:.3g}  {:.1f} s  {:.0f} images/s{}\n",
+      report.epoch, epochs_, report.loss, 100 * report.accuracy, validation, report.rate, report.seconds,
+      report.images_per_second, report.skipped > 0 ? fmt::format("  {} images skipped", report.skipped) : "");
+  return {};
+}
+
+}  // namespace limber

@@ -1,0 +1,227 @@
+// limber train: fits a classifier to labelled images.
+#include <spdlog/spdlog.h>
+
+#include <csignal>
+
+#include "cli/classifier.h"
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/progress.h"
+#include "cli/train_arguments.h"
+#include "train/head.h"
+#include "train/init.h"
+
+namespace limber {
+namespace {
+
+std::atomic<bool> stop_asked{false};
+
+void ask_to_stop(int) { stop_asked = true; }
+
+// The first signal asks; the second finds the system's own handler and ends the process.
+void catch_signals() {
+  struct sigaction action {};
+  action.sa_handler = ask_to_stop;
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+// --- what to train, and where it stands -----------------------------------------------------------------
+
+struct Job {
+  Graph graph;
+  std::shared_ptr<Parameters> params;
+  AugmentOptions input;
+  TrainingState state;
+  std::shared_ptr<const Dataset> data, validation;
+};
+
+Result<std::shared_ptr<const Dataset>> open_part(const std::string& spec, OpenOptions how) {
+  LIMBER_ASSIGN(std::unique_ptr<Dataset> data, open_dataset(spec, how));
+  return std::shared_ptr<const Dataset>(std::move(data));
+}
+
+Result<std::shared_ptr<const Dataset>> open_validation(const TrainCommand& options, const Dataset& data) {
+  if (options.validation == "none") return std::shared_ptr<const Dataset>();
+  if (!options.validation.empty())
+    return open_part(options.validation, {.split = Split::kTest, .expected = data.class_names()});
+  auto own =
+      open_part(options.data, {.split = Split::kTest, .need_split = true, .expected = data.class_names()});
+  if (own.ok() || own.status().code() != Code::kNotFound) return own;
+  fmt::print(
+      stderr,
+      "note: {} has no test part, so nothing is evaluated and there is no best checkpoint; give --val\n",
+      options.data);
+  return std::shared_ptr<const Dataset>();
+}
+
+Status fit_head(const TrainCommand& options, Classifier& classifier, const Dataset& data) {
+  const auto classes = static_cast<int64_t>(data.class_names().size());
+  LIMBER_ASSIGN(const int64_t before, count_classes(classifier.model.graph));
+  if (options.head == "keep" || (options.head == "auto" && before == classes)) return {};
+  LIMBER_TRY(replace_head(classifier.model.graph, *classifier.model.params, classes, options.seed));
+  fmt::print(stderr, "note: a new classifier for {} classes takes the place of that for {}\n", classes,
+             before);
+  return {};
+}
+
+// From the model's file.
+Result<Job> begin(const TrainCommand& options) {
+  Job job;
+  LIMBER_ASSIGN(job.data, open_part(options.data, {}));
+  LIMBER_ASSIGN(Classifier classifier, load_classifier(options, options.image));
+  if (options.init == "random")
+    LIMBER_TRY(initialise(classifier.model.graph, *classifier.model.params, options.seed).status());
+  LIMBER_TRY(fit_head(options, classifier, *job.data));
+  job.graph = std::move(classifier.model.graph);
+  job.params = std::move(classifier.model.params);
+  job.input = classifier.input;
+  return job;
+}
+
+// What a checkpoint was made with must be what is asked for now.
+Status check_same(const OptionTexts& before, const OptionTexts& now) {
+  for (const auto& [name, value] : now) {
+    const auto old = before.find(name);
+    const std::string was = old == before.end() ? "" : old->second;
+    if (was == value) continue;
+    if (name == "epochs") {
+      fmt::print(stderr, "note: --epochs is {} now and was {}; the learning rate follows the new number\n",
+                 value, was);
+      continue;
+    }
+    return invalid("--{} is '{}', the training was begun with '{}'; use that, or another -o to begin anew",
+                   name, value, was);
+  }
+  return {};
+}
+
+Result<Job> go_on(const TrainCommand& options, Checkpoint checkpoint) {
+  Job job;
+  LIMBER_ASSIGN(job.data, open_part(options.data, {.expected = checkpoint.info.classes}));
+  TrainCommand with = options;
+  use_recorded(with.image, checkpoint.info.input);
+  AugmentOptions input = checkpoint.info.input;
+  input.normalisation = with.image.normalisation;
+  LIMBER_TRY(check_same(checkpoint.info.options, describe(trainer_options(options, input))));
+  fmt::print(stderr, "going on after step {} (epoch {}, batch {}) from {}\n", checkpoint.info.state.step,
+             checkpoint.info.state.epoch + 1, checkpoint.info.state.batch, checkpoint.path);
+  job.graph = std::move(checkpoint.graph);
+  job.params = std::move(checkpoint.params);
+  job.input = input;
+  job.state = checkpoint.info.state;
+  return job;
+}
+
+Result<Job> find_job(const TrainCommand& options, const RunFolder& folder) {
+  if (!options.resume) {
+    if (folder.has_checkpoint())
+      return invalid("{} holds a training already; go on with --resume or choose another folder",
+                     options.output);
+    return begin(options);
+  }
+  std::vector<std::string> warnings;
+  LIMBER_ASSIGN(auto checkpoint, folder.load_last(warnings));
+  for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
+  return checkpoint ? go_on(options, *std::move(checkpoint)) : begin(options);
+}
+
+// --- results ----------------------------------------------------------------------------------------------
+
+OptionTexts environment_of(const TrainCommand& options, const TrainerOptions& trainer) {
+  return {{"model", options.model},
+          {"data", options.data},
+          {"threads", fmt::format("{}", trainer.training.threads)},
+          {"tune", options.tune},
+          {"version", version_text()}};
+}
+
+const char* ending_name(Ending ending) {
+  switch (ending) {
+    case Ending::kFinished:
+      return "finished";
+    case Ending::kPatience:
+      return "patience";
+    case Ending::kStopped:
+      return "stopped";
+  }
+  LIMBER_UNREACHABLE();
+}
+
+void report_json(const TrainCommand& options, const TrainingSummary& summary) {
+  Json out = Json::object({{"run", options.output},
+                           {"ending", ending_name(summary.ending)},
+                           {"step", summary.state.step},
+                           {"epoch", summary.state.epoch},
+                           {"skipped", summary.skipped}});
+  if (summary.state.best_epoch >= 0) {
+    out.set("best_epoch", summary.state.best_epoch + 1);
+    out.set("best_accuracy", summary.state.best_accuracy);
+    out.set("best_loss", summary.state.best_loss);
+  }
+  if (!summary.epochs.empty()) {
+    out.set("loss", summary.epochs.back().loss);
+    out.set("accuracy", summary.epochs.back().accuracy);
+    out.set("images_per_s", summary.epochs.back().images_per_second);
+  }
+  fmt::print("{}\n", out.text());
+}
+
+void report_text(const TrainCommand& options, const TrainingSummary& summary) {
+  const TrainingState& state = summary.state;
+  if (summary.ending == Ending::kPatience)
+    fmt::print("ended early: no better evaluation in the last {}\n", options.trainer.patience);
+  fmt::print("{} epochs, {} updates", state.epoch, state.step);
+  if (state.best_epoch >= 0)
+    fmt::print("; best accuracy {:.2f} % after epoch {}", 100 * state.best_accuracy, state.best_epoch + 1);
+  fmt::print("\nrun: {}; next: limber eval {} --data ..., limber export {} -o model.onnx\n", options.output,
+             options.output, options.output);
+}
+
+Result<int> train(TrainCommand& options) {
+  LIMBER_ASSIGN(const auto folder, RunFolder::open(options.output));
+  if (options.batch == 0) options.batch = trainer_options(options, {}).training.step.batch;
+  LIMBER_ASSIGN(Job job, find_job(options, *folder));
+  LIMBER_ASSIGN(job.validation, open_validation(options, *job.data));
+  const TrainerOptions how = trainer_options(options, job.input);
+  Progress progress(how.epochs);
+  TrainerInputs inputs{.graph = std::move(job.graph),
+                       .params = std::move(job.params),
+                       .data = std::move(job.data),
+                       .validation = std::move(job.validation),
+                       .backends = make_backends(build_spec(options, false)),
+                       .folder = folder.get(),
+                       .state = job.state,
+                       .environment = environment_of(options, how),
+                       .hooks = {&progress},
+                       .stop = &stop_asked};
+  catch_signals();
+  LIMBER_ASSIGN(const auto trainer, Trainer::create(std::move(inputs), how));
+  spdlog::info("training {} tensors, {} updates an epoch", trainer->session().trained().size(),
+               trainer->updates_per_epoch());
+  const auto summary = trainer->run();
+  progress.clear();
+  for (const std::string& message : trainer->skip_messages()) fmt::print(stderr, "skipped: {}\n", message);
+  if (!summary.ok()) return summary.status();
+  if (options.json) {
+    report_json(options, *summary);
+  } else if (summary->ending != Ending::kStopped) {
+    report_text(options, *summary);
+  }
+  if (summary->ending != Ending::kStopped) return kExitDone;
+  fmt::print(stderr, "limber: stopped after step {}; the same command with --resume goes on\n",
+             summary->state.step);
+  return kExitFailed;
+}
+
+}  // namespace
+
+void add_train(CommandLine& line) {
+  auto options = std::make_shared<TrainCommand>();
+  Arguments arguments = line.add("train", "Train or fine-tune a classifier on labelled images",
+                                 [options] { return train(*options); });
+  declare_train(arguments, *options);
+}
+
+}  // namespace limber

@@ -1,0 +1,155 @@
+#include "cli/train_arguments.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace limber {
+namespace {
+
+constexpr int64_t kDefaultBatch = 32;
+constexpr int64_t kMany = 1'000'000'000;
+
+// "512M", "2G", "100000"
+std::string parse_bytes(const std::string& text, size_t& to) {
+  double number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, number);
+  const std::string_view unit(stop, static_cast<size_t>(end - stop));
+  constexpr std::string_view kUnits = "KMG";
+  const size_t power = unit.empty() ? 0 : kUnits.find(unit[0]) + 1;
+  const bool known = unit.empty() || (unit.size() == 1 && kUnits.find(unit[0]) != std::string_view::npos);
+  if (problem != std::errc() || !known || !(number > 0) || number > 1e15)
+    return fmt::format("'{}' should be a number of bytes, as in 512M or 2G", text);
+  for (size_t i = 0; i < power; ++i) number *= 1024;
+  to = static_cast<size_t>(number);
+  return {};
+}
+
+// "0.2" for all three or "0.4,0.4,0.2".
+std::string parse_jitter(const std::string& text, AugmentOptions& to) {
+  std::vector<double> values;
+  const char *at = text.data(), *end = at + text.size();
+  while (at < end) {
+    double value = 0;
+    const auto [stop, problem] = std::from_chars(at, end, value);
+    if (problem != std::errc() || (stop != end && *stop != ',') || !(value >= 0 && value <= 1)) break;
+    values.push_back(value);
+    at = stop == end ? end : stop + 1;
+  }
+  if (at != end || (values.size() != 1 && values.size() != 3))
+    return fmt::format("'{}' should be one number or three in 0..1: brightness, contrast, saturation", text);
+  to.brightness = values[0];
+  to.contrast = values[values.size() / 2];
+  to.saturation = values.back();
+  return {};
+}
+
+void declare_data(Arguments& arguments, TrainCommand& o) {
+  using Need = Arguments::Need;
+  arguments.text("-d,--data", o.data, "DATA",
+                 "Labelled images: a folder, a file, IMAGES,LABELS or 'synthetic'", Need::kRequired);
+  arguments.text(
+      "--val", o.validation, "DATA",
+      "Images to evaluate on; default the test part of --data where it has one; none: no evaluation");
+  add_image_arguments(arguments, o.image);
+  AugmentOptions& a = o.trainer.augmentation;
+  arguments.number("--padding", a.padding, 0, 1024, "Pixels a random cut may reach beyond the image");
+  arguments.number("--min-area", a.min_area, 0.01, 1.0,
+                   "Train on random parts of at least this share of the area");
+  arguments.number("--flip", a.flip, 0.0, 1.0, "Probability of mirroring an image");
+  arguments.parsed("--jitter", "B[,C,S]", "Random change of brightness, contrast, saturation, each 0..1",
+                   [&a](const std::string& text) { return parse_jitter(text, a); });
+  arguments.number("--cutout", a.cutout, 0, 4096, "Side of a random square that is blanked");
+  arguments.number("--mixup", o.trainer.mixup, 0.0, 100.0, "Blend pairs of images, by Beta(N, N)");
+  arguments.choice("--bad-images", o.bad_images, {"fail", "skip"},
+                   "Images that cannot be read; default fail");
+  arguments.number("--workers", o.trainer.workers, 0, 256, "Threads that read images; default 1");
+}
+
+void declare_method(Arguments& arguments, TrainCommand& o) {
+  TrainerOptions& t = o.trainer;
+  OptimizerOptions& optimizer = t.training.step.optimizer;
+  arguments.number("--epochs", t.epochs, 1, kMany, "Times through the data; default 10");
+  arguments.choice("--optimizer", o.optimizer, {"sgd", "adam", "adamw"}, "Default sgd");
+  arguments.number("--lr", o.rate, 1e-12, 1e6,
+                   "Learning rate; default 0.01 for sgd, 0.001 for adam and adamw");
+  arguments.number("--momentum", optimizer.momentum, 0.0, 1.0, "Of sgd; default 0.9");
+  arguments.flag("--nesterov", optimizer.nesterov, "Nesterov's momentum");
+  arguments.number("--weight-decay", o.decay, 0.0, 100.0, "Default 5e-4 for sgd, 0 for adam, 0.01 for adamw");
+  arguments.choice("--schedule", o.schedule, {"constant", "step", "cosine"},
+                   "Learning rate over time; step: a tenth after 1/2 and 3/4; default cosine, down to 0");
+  arguments.number("--warmup", t.warm_up_epochs, 0.0, 1e6, "Epochs, or part of one, in which the rate grows");
+  arguments.number("--label-smoothing", t.training.step.loss.label_smoothing, 0.0, 0.99, "Default 0");
+  arguments.number("--clip-norm", optimizer.clip_norm, 0.0, 1e9,
+                   "Largest norm of all gradients; 0 (default): any");
+  arguments.number("--accumulate", t.training.step.micro_batches, 1, 1 << 20, "Batches that make one update");
+}
+
+void declare_model(Arguments& arguments, TrainCommand& o) {
+  TrainerOptions& t = o.trainer;
+  arguments.choice("--init", o.init, {"model", "random"},
+                   "Start from the model's weights (default) or from scratch");
+  arguments.choice("--head", o.head, {"auto", "keep", "new"},
+                   "The classifier; auto (default): a new one when the number of classes differs");
+  arguments.choice("--bn", o.bn, {"batch", "frozen"},
+                   "Statistics of normalisation: of the batch (default), or as is");
+  arguments.texts("--train", t.train, "PATTERN",
+                  "Train only parameters with such names, as in 'classifier.*'");
+  arguments.texts("--freeze", t.freeze, "PATTERN", "Do not train parameters with such names");
+  arguments.parsed("--memory-limit", "BYTES", "For activations and gradients, as in 512M or 2G",
+                   [&t](const std::string& text) { return parse_bytes(text, t.training.memory_limit); });
+}
+
+void declare_run(Arguments& arguments, TrainCommand& o) {
+  TrainerOptions& t = o.trainer;
+  arguments.text("-o,--output", o.output, "RUN", "Folder for checkpoints and history.jsonl",
+                 Arguments::Need::kRequired);
+  arguments.flag("--resume", o.resume, "Go on where RUN stopped; from the start when it has not begun");
+  arguments.number("--checkpoint-every", t.checkpoint_every, 0, kMany,
+                   "Updates; also at every end of an epoch");
+  arguments.number("--eval-every", t.evaluate_every, 1, kMany,
+                   "Epochs from one evaluation to the next; default 1");
+  arguments.number("--patience", t.patience, 0, kMany, "End after so many evaluations without a better one");
+  arguments.footer(
+      "Ctrl-C stops after the step under way and writes a checkpoint; a second one ends at once.\n"
+      "Examples:\n"
+      "  limber train model.onnx --data photos -o run                     fine-tune on folders of images\n"
+      "  limber train model.onnx --data photos -o run --train 'fc.*'      only the classifier\n"
+      "  limber train builtin:resnet8 --data synthetic -o run --init random --epochs 5\n"
+      "  limber train model.onnx --data photos -o run --resume            go on after an interruption\n"
+      "  limber eval run --data photos/test; limber export run -o tuned.onnx");
+}
+
+}  // namespace
+
+void declare_train(Arguments& arguments, TrainCommand& options) {
+  add_common(arguments, options);
+  declare_data(arguments, options);
+  declare_method(arguments, options);
+  declare_model(arguments, options);
+  declare_run(arguments, options);
+}
+
+TrainerOptions trainer_options(const TrainCommand& command, const AugmentOptions& input) {
+  TrainerOptions t = command.trainer;
+  t.seed = command.seed;
+  t.training.threads = thread_count(build_spec(command, false));
+  t.training.step.batch = command.batch > 0 ? command.batch : kDefaultBatch;
+  t.training.step.batch_norm = command.bn == "frozen" ? BatchNormMode::kFrozen : BatchNormMode::kBatch;
+  OptimizerOptions& optimizer = t.training.step.optimizer;
+  optimizer.kind = *parse_optimizer(command.optimizer);
+  const bool sgd = optimizer.kind == OptimizerKind::kSgd, adamw = optimizer.kind == OptimizerKind::kAdamW;
+  optimizer.decay = command.decay >= 0 ? command.decay : sgd ? 5e-4 : adamw ? 0.01 : 0;
+  t.schedule.kind = *parse_schedule(command.schedule);
+  t.schedule.rate = command.rate > 0 ? command.rate : sgd ? 0.01 : 0.001;
+  t.on_bad_image = command.bad_images == "skip" ? OnBadImage::kSkip : OnBadImage::kFail;
+  AugmentOptions& a = t.augmentation;
+  a.height = input.height;
+  a.width = input.width;
+  a.channels = input.channels;
+  a.resize = input.resize;
+  a.normalisation = input.normalisation;
+  return t;
+}
+
+}  // namespace limber
