@@ -99,7 +99,8 @@ Result<int> check(const CheckOptions& options) {
   }
   if (options.model.empty()) return usage_error(invalid("give a MODEL, or --list for all operators"));
   const bool builtin = options.model.starts_with(kBuiltin);
-  LIMBER_ASSIGN(const auto uses, builtin ? builtin_operators(options.model) : list_operators(options.model));
+  LIMBER_ASSIGN(const std::string file, model_file(options.model));
+  LIMBER_ASSIGN(const auto uses, builtin ? builtin_operators(options.model) : list_operators(file));
   // An operator can be known and still be used in a way that is not: only loading and compiling tells.
   Status loaded;
   if (const auto model = load(options); !model.ok()) {

@@ -3,10 +3,12 @@
 #include <spdlog/spdlog.h>
 
 #include <charconv>
+#include <filesystem>
 #include <optional>
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "train/run_folder.h"
 
 namespace limber {
 namespace {
@@ -83,7 +85,7 @@ std::vector<int64_t> parse_dims(const std::string& text) {
 }
 
 void add_common(Arguments& arguments, CommonOptions& options, Arguments::Need model) {
-  arguments.text("model", options.model, "MODEL", "ONNX file or builtin:NAME", model);
+  arguments.text("model", options.model, "MODEL", "ONNX file, folder of a training, or builtin:NAME", model);
   arguments.flag("--json", options.json, "Machine-readable output");
   arguments.number("--threads", options.threads, 0, 1024, "Threads to use; 0 (default): every core");
   arguments.number("--batch", options.batch, 1, int64_t{1} << 20, "First dimension of the inputs");
@@ -100,9 +102,19 @@ void add_common(Arguments& arguments, CommonOptions& options, Arguments::Need mo
   arguments.flag("--no-optimize", options.as_is, "Compile the graph as it is in the file");
 }
 
+Result<std::string> model_file(const std::string& name) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(name, ignored)) return name;
+  std::vector<std::string> warnings;
+  LIMBER_ASSIGN(const std::string checkpoint, find_checkpoint(name, Which::kBest, warnings));
+  for (const std::string& warning : warnings) spdlog::warn("{}", warning);
+  return model_in(checkpoint);
+}
+
 Result<Model> load(const CommonOptions& options) {
   const double start = now_seconds();
-  auto model = load_model(options.model, {options.shapes, options.dims, options.batch});
+  LIMBER_ASSIGN(const std::string name, model_file(options.model));
+  auto model = load_model(name, {options.shapes, options.dims, options.batch});
   if (model.ok()) {
     spdlog::info("loaded {}: {} nodes in {:.1f} ms", options.model, model->graph.num_nodes(),
                  1e3 * (now_seconds() - start));

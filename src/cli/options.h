@@ -30,6 +30,8 @@ struct CommonOptions {
 void add_common(Arguments& arguments, CommonOptions& options,
                 Arguments::Need model = Arguments::Need::kRequired);
 
+// The file to load: of a run its best checkpoint's, of a checkpoint its own; everything else stays as it is.
+Result<std::string> model_file(const std::string& name);
 Result<Model> load(const CommonOptions& options);
 // `auto_tunes`: what --tune auto means for this command.
 Result<std::shared_ptr<const Plan>> build(const Model& model, const CommonOptions& options, bool auto_tunes);
