@@ -142,7 +142,8 @@ Status Trainer::update() {
     LIMBER_ASSIGN(const float one, micro_batch(phase));
     loss += static_cast<double>(one) / micro;
   }
-  if (!std::isfinite(loss)) return diverged(fmt::format("the loss is {}", loss));
+  if (!std::isfinite(loss))
+    return diverged(std::isnan(loss) ? "the loss is not a number" : "the loss is infinite");
   state_.loss_sum += loss * micro;
   state_.batch += micro;
   ++state_.step;
