@@ -1,16 +1,13 @@
 // limber bench: how long a run takes, and how steadily.
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <iostream>
-#include <sstream>
 
 #include "base/clock.h"
+#include "cli/bench_worker.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/options.h"
 #include "cli/table.h"
-#include "tensor/npy.h"
 
 namespace limber {
 namespace {
@@ -22,21 +19,12 @@ struct BenchOptions : CommonOptions, TrainOptions {
   bool worker = false;
 };
 
-// What is measured: a run of a session, or a training step.
-using Run = std::function<Status()>;
-
-Result<double> timed_run(const Run& run) {
-  const double start = now_seconds();
-  LIMBER_TRY(run());
-  return now_seconds() - start;
-}
-
-Status warm_up(const Run& run, int runs) {
+Status warm_up(const BenchRun& run, int runs) {
   for (int i = 0; i < runs; ++i) LIMBER_TRY(run());
   return {};
 }
 
-Result<std::vector<double>> measure(const Run& run, const BenchOptions& options) {
+Result<std::vector<double>> measure(const BenchRun& run, const BenchOptions& options) {
   std::vector<double> times;
   const double stop = now_seconds() + options.seconds;
   while (options.runs > 0 ? static_cast<int>(times.size()) < options.runs
@@ -92,84 +80,38 @@ void report(const BenchOptions& options, const Plan& plan, double compile_second
   fmt::print("{}\nthroughput   {:.1f} items/s\n", table.text(), per_second);
 }
 
-// --- worker: a benchmark harness drives several engines through lines on stdin and stdout -----------------
-
-Status answer_run(const Run& run, int count) {
-  std::string line;
-  for (int i = 0; i < count; ++i) {
-    LIMBER_ASSIGN(const double seconds, timed_run(run));
-    line += fmt::format("{}{:.6f}", i > 0 ? " " : "", 1e3 * seconds);
-  }
-  fmt::print("{}\n", line);
-  return {};
-}
-
-Status answer_check(Session& session, const std::string& input, const std::string& output) {
-  LIMBER_ASSIGN(const Tensor tensor, read_npy(input));
-  Tensor target = session.input(0);
-  if (tensor.type() != target.type()) {
-    return invalid("{}: {}, the model wants {}", input, tensor.type().to_string(), target.type().to_string());
-  }
-  std::memcpy(target.raw(), tensor.raw(), tensor.bytes());
-  LIMBER_TRY(session.run());
-  LIMBER_TRY(write_npy(output, session.output(0)));
-  fmt::print("done\n");
-  return {};
-}
-
-// `session` is nullptr when training steps are measured.
-Status answer(const Run& run, Session* session, const std::string& line) {
-  std::istringstream words(line);
-  std::string verb, input, output;
-  int count = 0;
-  words >> verb;
-  if (verb == "run" && words >> count && count > 0) return answer_run(run, count);
-  if (verb == "check" && session != nullptr && words >> input >> output)
-    return answer_check(*session, input, output);
-  return invalid("'{}' is none of: run COUNT, check IN.npy OUT.npy, quit", line);
-}
-
-Status serve_lines(const Run& run, Session* session) {
-  fmt::print("ready\n");
-  std::fflush(stdout);
-  for (std::string line; std::getline(std::cin, line) && line != "quit";) {
-    if (Status status = answer(run, session, line); !status.ok()) {
-      fmt::print("error: {}\n", status.message());
-      return status;
-    }
-    std::fflush(stdout);
-  }
-  return {};
-}
-
-Result<int> bench_runs(const BenchOptions& options, const Run& run, Session* session, const Plan& plan,
-                       double compile_seconds) {
-  LIMBER_TRY(warm_up(run, options.warm_up));
+Result<int> bench_runs(const BenchOptions& options, const BenchWorker& worker, double compile_seconds) {
+  LIMBER_TRY(warm_up(worker.run, options.warm_up));
   if (options.worker) {
-    LIMBER_TRY(serve_lines(run, session));
+    LIMBER_TRY(serve_lines(worker));
     return kExitDone;
   }
-  LIMBER_ASSIGN(auto times, measure(run, options));
-  report(options, plan, compile_seconds, std::move(times));
+  LIMBER_ASSIGN(auto times, measure(worker.run, options));
+  report(options, *worker.plan, compile_seconds, std::move(times));
   return kExitDone;
 }
 
 Result<int> bench(const BenchOptions& options) {
+  BenchWorker worker;
+  worker.idle_bytes = process_memory().resident;
   LIMBER_ASSIGN(const Model model, load(options));
   const double start = now_seconds();
   if (options.train || options.last > 0) {
     LIMBER_ASSIGN(const auto training, build_training(model, options, options));
     const double compile_seconds = now_seconds() - start;
-    LIMBER_ASSIGN(const Plan* const plan, training->plan());
-    const Run step = [&] { return training->step().status(); };
-    return bench_runs(options, step, nullptr, *plan, compile_seconds);
+    worker.training = training.get();
+    worker.run = [&] { return training->step().status(); };
+    LIMBER_ASSIGN(worker.plan, training->plan());
+    return bench_runs(options, worker, compile_seconds);
   }
   LIMBER_ASSIGN(const auto plan, build(model, options, true));
   const double compile_seconds = now_seconds() - start;
   LIMBER_ASSIGN(const auto session, Session::create(plan));
   fill_random(*session, options.seed);
-  return bench_runs(
-      options, [&] { return session->run(); }, session.get(), *plan, compile_seconds);
+  worker.session = session.get();
+  worker.run = [&] { return session->run(); };
+  worker.plan = plan.get();
+  return bench_runs(options, worker, compile_seconds);
 }
 
 }  // namespace
@@ -183,7 +125,7 @@ void add_bench(CommandLine& line) {
   arguments.number("--runs", options->runs, 0, 100000000, "Number of runs; 0 (default): what fits --seconds");
   arguments.number("--seconds", options->seconds, 0.0, 86400.0, "How long to measure; default 3");
   arguments.number("--warm-up", options->warm_up, 0, 1000000, "Runs before measuring; default 5");
-  arguments.flag("--worker", options->worker, "Obey 'run COUNT', 'check IN.npy OUT.npy', 'quit' on stdin");
+  arguments.flag("--worker", options->worker, "Obey 'run COUNT' and other lines on stdin (bench/README.md)");
 }
 
 }  // namespace limber

@@ -69,4 +69,8 @@ std::string Json::text() const {
   return Writer::write(*this).dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }
 
+std::string Json::line() const {
+  return Writer::write(*this).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
 }  // namespace limber

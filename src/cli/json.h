@@ -31,6 +31,7 @@ class Json {
   void push(Json value);                       // REQUIRES: an array
   // Keys in the order they were set; invalid UTF-8 is replaced; NaN and infinity are null.
   std::string text() const;
+  std::string line() const;  // the same on one line
 
  private:
   struct Writer;

@@ -160,7 +160,7 @@ Result<std::unique_ptr<TrainingSession>> build_training(const Model& model, cons
   const double start = now_seconds();
   LIMBER_ASSIGN(auto session,
                 TrainingSession::create(model.graph, model.params, make_backends(spec), training));
-  session->set_rate(1e-6);
+  session->set_rate(kBenchRate);
   LIMBER_ASSIGN(const Plan* const plan, session->plan());
   spdlog::info("compiled to {} steps, {} reorders in {:.1f} ms", plan->steps.size(), plan->num_reorders(),
                1e3 * (now_seconds() - start));

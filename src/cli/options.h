@@ -43,6 +43,8 @@ struct TrainOptions {
   int last = 0;
 };
 void add_train(Arguments& arguments, TrainOptions& options);
+// The learning rate of measured steps: small enough to leave the weights as they are.
+inline constexpr double kBenchRate = 1e-6;
 // SGD with momentum on random images and labels; all tensors, or the last few.
 Result<std::unique_ptr<TrainingSession>> build_training(const Model& model, const CommonOptions& options,
                                                         const TrainOptions& train);

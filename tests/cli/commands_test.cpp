@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "data/image.h"
 #include "tensor/npy.h"
@@ -222,6 +223,24 @@ TEST(Bench, WorkerObeysLines) {
   const auto logits = read_npy(folder / "out.npy");
   ASSERT_TRUE(logits.ok());
   EXPECT_EQ(logits->type().to_string(), "f32[1,10]");
+}
+
+TEST(Bench, TrainingWorkerObeysLines) {
+  const std::string lines = "run 2\ninfo\nmemory\ntoggle 12 8 1\nquit\n";
+  const Outcome outcome =
+      limber_program("bench builtin:resnet8 --train --batch 2 --worker --warm-up 0 --tune off", lines);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::istringstream out(outcome.out);
+  std::string ready, times, info, memory, toggle;
+  for (std::string* line : {&ready, &times, &info, &memory, &toggle}) std::getline(out, *line);
+  EXPECT_EQ(ready, "ready");
+  EXPECT_GT(json::parse(info)["trained_elements"].get<int64_t>(), 70000);
+  size_t idle = 0, peak = 0;
+  ASSERT_EQ(std::sscanf(memory.c_str(), "%zu %zu", &idle, &peak), 2) << memory;
+  EXPECT_GT(peak, idle);
+  const json switches = json::parse(toggle);
+  EXPECT_EQ(switches["new_ms"].size(), switches["sets_seen"].get<size_t>());
+  EXPECT_EQ(switches["new_ms"].size() + switches["known_ms"].size(), 12U);
 }
 
 TEST(Export, FoldedModelGivesTheSameAnswersWithFewerNodes) {

@@ -1,0 +1,33 @@
+// limber bench --worker: a harness drives several engines through lines on stdin and stdout.
+#pragma once
+
+#include <functional>
+
+#include "runtime/session.h"
+#include "train/training_session.h"
+
+namespace limber {
+
+// What is measured: a run of a session, or a training step.
+using BenchRun = std::function<Status()>;
+
+struct ProcessMemory {
+  size_t resident = 0, peak = 0;  // bytes; 0 where the system does not say
+};
+ProcessMemory process_memory();
+
+struct BenchWorker {
+  BenchRun run;
+  const Plan* plan = nullptr;
+  Session* session = nullptr;           // of inference, or
+  TrainingSession* training = nullptr;  // of training
+  size_t idle_bytes = 0;                // resident before the model was loaded
+};
+
+// Says "ready" and answers lines until "quit", the end of input or the first one that fails. What they are
+// is in bench/README.md.
+Status serve_lines(const BenchWorker& worker);
+
+Result<double> timed_run(const BenchRun& run);  // seconds
+
+}  // namespace limber
