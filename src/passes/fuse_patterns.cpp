@@ -184,8 +184,10 @@ Status softplus_rule(Rewriter& r, NodeId n) {
 }
 
 Status pattern_rule(Rewriter& r, NodeId n) {
+  const OpKind op = r.node(n).op;
+  if (op != OpKind::kLog && op != OpKind::kMul && op != OpKind::kDiv) return {};
   if (!is_float(r.graph().type(r.output(n)).dtype)) return {};
-  switch (r.node(n).op) {
+  switch (op) {
     case OpKind::kLog:
       return softplus_rule(r, n);
     case OpKind::kMul:
