@@ -106,7 +106,7 @@ TEST(Train, EveryOptionIsUnderstood) {
       "--epochs 1 --optimizer adamw --lr 1e-3 --weight-decay 0.01 --schedule step --warmup 0.5 "
       "--label-smoothing 0.1 "
       "--mixup 0.2 --clip-norm 1 --accumulate 2 --padding 4 --flip 0.5 --jitter 0.2,0.1,0 --cutout 8 "
-      "--min-area 0.5 "
+      ""
       "--mean 0.5 --std 0.25,0.25,0.25 --bn frozen --freeze 'conv*' --memory-limit 1G --workers 2 --seed 5 "
       "--patience 2 --checkpoint-every 1 --eval-every 2 --bad-images skip --head keep --size 32 -o " +
       (folder / "run"));
