@@ -12,33 +12,25 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime
-import json
-import math
-import os
-import platform
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Iterator, Sequence
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from peers import common  # noqa: E402
+from peers import common, measure  # noqa: E402
+from peers.measure import RESULTS, SETTLE_SECONDS, TIMEOUT, Timings, run_slice  # noqa: E402
 
 numpy = common.require_module("numpy", "python3-numpy")
 
-RESULTS = common.ROOT / "bench" / "results"
 ENGINES = ("limber", "ort", "torch", "torchscript")
 START_TIMEOUT = 600.0  # limber may tune on the first start, TorchScript compiles
-TIMEOUT = 120.0
 CHECK_TOLERANCE = 1e-3
-SETTLE_SECONDS = 0.03  # idle threads of the previous engine have stopped spinning by then
 WARM_UP_MS = 300.0
 
 Workers = dict[str, common.Worker]  # by engine
@@ -76,76 +68,7 @@ class Protocol:
     slice_ms: float
 
 
-@dataclass
-class Timings:
-    """Times of one engine in milliseconds, one list per round."""
-
-    rounds: list[list[float]] = field(default_factory=list)
-
-    def all(self) -> list[float]:
-        return [value for values in self.rounds for value in values]
-
-    def median(self) -> float:
-        return statistics.median(self.all())
-
-    def percentile(self, percent: float) -> float:
-        return float(numpy.percentile(self.all(), percent))
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "median_ms": self.median(),
-            "p10_ms": self.percentile(10),
-            "p90_ms": self.percentile(90),
-            "runs": len(self.all()),
-            "round_medians_ms": [statistics.median(values) for values in self.rounds],
-        }
-
-
 # --- engines ------------------------------------------------------------------------------------------
-
-
-def openblas_folder() -> Path:
-    """Returns the folder of the OpenBLAS that replaces the reference BLAS; raises UsageError without it."""
-    for folder in sorted(Path("/usr/lib").glob("*/openblas-openmp")):
-        if (folder / "libblas.so.3").exists():
-            return folder
-    raise common.UsageError(
-        "PyTorch would run on the reference BLAS, which is no fair peer; "
-        "install OpenBLAS with: apt-get install libopenblas0-openmp"
-    )
-
-
-def openblas_core() -> str:
-    """Returns the name of OpenBLAS's kernels for this CPU, "" to leave the choice to OpenBLAS.
-
-    OpenBLAS 0.3.21 takes processors newer than itself for a Prescott (SSE3) and is then six times slower than
-    it could be, so the choice is made here by instruction set.
-    """
-    if "OPENBLAS_CORETYPE" in os.environ:
-        return os.environ["OPENBLAS_CORETYPE"]
-    flags = {word for line in cpu_lines("flags") for word in line.split()}
-    if {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags:
-        return "SkylakeX"
-    return "Haswell" if {"avx2", "fma"} <= flags else ""
-
-
-def cpu_lines(key: str) -> list[str]:
-    """Returns the values of a key of /proc/cpuinfo, one per core."""
-    pairs = (line.partition(":") for line in Path("/proc/cpuinfo").read_text().splitlines())
-    return [value.strip() for name, _, value in pairs if name.strip() == key]
-
-
-def torch_environment(threads: int) -> dict[str, str]:
-    """Returns the environment in which Debian's PyTorch finds OpenBLAS and uses `threads` threads."""
-    paths = [str(openblas_folder()), os.environ.get("LD_LIBRARY_PATH", "")]
-    core = openblas_core()
-    return {
-        **os.environ,
-        "LD_LIBRARY_PATH": ":".join(path for path in paths if path),
-        "OMP_NUM_THREADS": str(threads),
-        "OPENBLAS_NUM_THREADS": str(threads),
-        **({"OPENBLAS_CORETYPE": core} if core else {}),
-    }
 
 
 def start_engine(engine: str, model: Model, threads: int, limber: Path | None) -> common.Worker:
@@ -161,24 +84,9 @@ def start_engine(engine: str, model: Model, threads: int, limber: Path | None) -
         mode = "script" if engine == "torchscript" else "eager"
         command = [common.PYTHON, str(common.PEERS / "torch_worker.py"), model.name, str(model.file())]
         command += ["--mode", mode, "--threads", str(threads)]
-        environment = torch_environment(threads)
+        environment = measure.torch_environment(threads)
     worker = common.Worker(f"{engine} on {model.name}", command, environment)
-    try:
-        answer = worker.receive(START_TIMEOUT)
-        if answer != "ready":
-            raise common.WorkerError(f"{worker.name}: said '{answer}' instead of 'ready'")
-    except common.WorkerError:
-        worker.close()
-        raise
-    return worker
-
-
-def engine_info(worker: common.Worker) -> dict[str, Any]:
-    """Returns what a peer says about itself; raises WorkerError if PyTorch runs without OpenBLAS."""
-    info = dict(common.read_json(worker.ask("info", TIMEOUT), worker.name))
-    if "blas" in info and "openblas" not in info["blas"]:
-        raise common.WorkerError(f"{worker.name}: PyTorch loaded {info['blas']} instead of OpenBLAS")
-    return info
+    return measure.start(worker, START_TIMEOUT)
 
 
 def check_agreement(workers: Workers, model: Model) -> dict[str, float]:
@@ -208,25 +116,13 @@ def check_agreement(workers: Workers, model: Model) -> dict[str, float]:
 # --- measuring ----------------------------------------------------------------------------------------
 
 
-def run_slice(worker: common.Worker, count: int) -> list[float]:
-    """Runs `count` inferences back to back and returns their times in milliseconds."""
-    words = worker.ask(f"run {count}", TIMEOUT).split()
-    try:
-        times = [float(word) for word in words]
-    except ValueError as error:
-        raise common.WorkerError(f"{worker.name}: answered '{words[:3]}' instead of times") from error
-    if len(times) != count:
-        raise common.WorkerError(f"{worker.name}: answered {len(times)} times instead of {count}")
-    return times
-
-
 def warm_up(worker: common.Worker) -> float:
     """Runs the engine for a while and returns its time per run in milliseconds."""
     first = min(run_slice(worker, 3))
     return statistics.median(run_slice(worker, max(3, min(1000, round(WARM_UP_MS / first)))))
 
 
-def measure(workers: Workers, protocol: Protocol, order: random.Random) -> dict[str, Timings]:
+def take_turns(workers: Workers, protocol: Protocol, order: random.Random) -> dict[str, Timings]:
     """Interleaves the engines. The first run of a slice, on caches the others have filled, is not counted."""
     counts = {}
     for engine, worker in workers.items():
@@ -254,9 +150,9 @@ def measure_cell(
 ) -> Cell:
     """Measures one model at one thread count and returns its entry of the results."""
     with running(engines, model, threads, limber) as workers:
-        info = {engine: engine_info(worker) for engine, worker in workers.items() if engine != "limber"}
+        info = {engine: measure.engine_info(worker) for engine, worker in workers.items() if engine != "limber"}
         differences = check_agreement(workers, model)
-        timings = measure(workers, protocol, random.Random(f"{model.name} {threads}"))
+        timings = take_turns(workers, protocol, random.Random(f"{model.name} {threads}"))
     cell: Cell = {
         "model": model.name,
         "file": model.file().name,
@@ -276,12 +172,8 @@ def measure_cell(
 
 def ratios(limber: dict[str, Any], peer: dict[str, Any]) -> dict[str, float]:
     """Returns the ratio of the medians, and the spread of the ratios of single rounds."""
-    rounds = [ours / theirs for ours, theirs in zip(limber["round_medians_ms"], peer["round_medians_ms"])]
-    return {
-        "ratio_to_fastest_peer": limber["median_ms"] / peer["median_ms"],
-        "round_ratio_p10": float(numpy.percentile(rounds, 10)),
-        "round_ratio_p90": float(numpy.percentile(rounds, 90)),
-    }
+    ratio = limber["median_ms"] / peer["median_ms"]
+    return {"ratio_to_fastest_peer": ratio, **measure.round_ratios(limber, peer)}
 
 
 # --- reporting ----------------------------------------------------------------------------------------
@@ -289,26 +181,12 @@ def ratios(limber: dict[str, Any], peer: dict[str, Any]) -> dict[str, float]:
 
 def machine(limber: Path | None, cells: Sequence[Cell], load: float) -> dict[str, Any]:
     """Describes where and with which versions the figures were made."""
-    names = cpu_lines("model name")
     info = {engine: entry for cell in cells for engine, entry in cell["info"].items()}
-    torch_info = info.get("torch") or info.get("torchscript") or {}
-    version = None
-    if limber is not None:
-        result = subprocess.run([str(limber), "--version"], capture_output=True, text=True, check=False)
-        version = result.stdout.strip().splitlines()[0] if result.stdout.strip() else None
     return {
-        "cpu": names[0] if names else platform.machine(),
-        "cores": len(os.sched_getaffinity(0)),
-        "kernel": platform.release(),
-        "load_before": load,
+        **measure.host(limber, load),
         "onnxruntime": info.get("ort", {}).get("version"),
         "onnxruntime_call": info.get("ort", {}).get("call"),
-        "torch": torch_info.get("version"),
-        "torch_blas": torch_info.get("blas"),
-        "torch_blas_core": openblas_core() or "chosen by OpenBLAS",
-        "torch_matmul_gflops": torch_info.get("matmul_gflops"),
-        "limber": version,
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        **measure.torch_version(info.get("torch") or info.get("torchscript") or {}),
     }
 
 
@@ -317,8 +195,7 @@ def summarise(cells: Sequence[Cell]) -> dict[str, Any]:
     keys = ("model", "threads", "ratio_to_fastest_peer")
     summary = [{key: cell[key] for key in keys} for cell in cells if "ratio_to_fastest_peer" in cell]
     values = [entry["ratio_to_fastest_peer"] for entry in summary]
-    geomean = math.exp(statistics.fmean(math.log(value) for value in values)) if values else None
-    return {"summary": summary, "geomean": geomean, "worst": max(values, default=None)}
+    return {"summary": summary, "geomean": measure.geomean(values), "worst": max(values, default=None)}
 
 
 def print_table(results: dict[str, Any], engines: Sequence[str]) -> None:
@@ -348,15 +225,6 @@ def table_row(cell: Cell, engines: Sequence[str]) -> str:
         spread = f"[{cell['round_ratio_p10']:.2f} {cell['round_ratio_p90']:.2f}]"
         row += f"  {cell['ratio_to_fastest_peer']:.3f} {spread}"
     return row + f"  {cell.get('fastest_peer', '')}"
-
-
-def write_results(results: dict[str, Any], file: Path) -> None:
-    """Writes the JSON file so that an interrupted run leaves the old one."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_name(file.name + ".part")
-    part.write_text(json.dumps(results, indent=1) + "\n")
-    os.replace(part, file)
-    print(f"written: {file}")
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -396,13 +264,11 @@ def main() -> int:
     arguments = parse_arguments()
     engines = common.select(ENGINES, arguments.peers, lambda engine: engine)
     limber = common.limber_binary(arguments.limber) if "limber" in engines else None
-    load = os.getloadavg()[0]
-    if load > 0.5:
-        print(f"warning: the machine is busy (load {load:.2f}); do not trust these figures", file=sys.stderr)
+    load = measure.load_before()
     cells = measure_all(arguments, engines, limber)
     results = {"machine": machine(limber, cells, load), "cells": cells, **summarise(cells)}
     print_table(results, engines)
-    write_results(results, arguments.output or RESULTS / ("infer.json" if limber else "peers.json"))
+    measure.write_results(results, arguments.output or RESULTS / ("infer.json" if limber else "peers.json"))
     if arguments.require and results["geomean"] is not None:
         return int(results["geomean"] > arguments.require[0] or results["worst"] > arguments.require[1])
     return 0
