@@ -4,6 +4,8 @@
 
 namespace limber {
 
+void Backend::begin(const Graph&, const std::vector<bool>&) {}
+
 Status Backend::prepare(const Graph&, NodeId, Candidate&) { return {}; }
 
 std::optional<int64_t> Backend::recall(const std::string&) const { return std::nullopt; }

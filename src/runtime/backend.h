@@ -40,7 +40,9 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
-  // Every shape in `graph` is constant in all calls below.
+  // The calls below are about `graph`, until the next begin(). `statics`, by value, are those computed once
+  // and not per run. Every shape in the graph is constant.
+  virtual void begin(const Graph& graph, const std::vector<bool>& statics);
   virtual bool supports(const Graph& graph, NodeId node) const = 0;
   // At least one when supports(). `nearby` are layouts its neighbours have or would like; operators
   // that do not care about layout offer candidates in these.

@@ -61,11 +61,11 @@ class Chooser {
       std::vector<Assignment> tier;
       LIMBER_TRY(start());
       LIMBER_TRY(descend());
-      add(tier, max_tier_ * 64);
+      add(tier, max_tier_ * kIdsPerTier);
       for (Layout preferred : layouts) {
         LIMBER_TRY(start(preferred));
         LIMBER_TRY(descend());
-        add(tier, max_tier_ * 64 + 1 + static_cast<int>(preferred.id));
+        add(tier, max_tier_ * kIdsPerTier + 1 + static_cast<int>(preferred.id));
       }
       std::stable_sort(tier.begin(), tier.end(),
                        [](const Assignment& a, const Assignment& b) { return a.seconds < b.seconds; });
@@ -77,7 +77,19 @@ class Chooser {
     return found;
   }
 
+  Result<Assignment> find(int id) {
+    LIMBER_TRY(assign_backends());
+    max_tier_ = id / kIdsPerTier;
+    const int preferred = id % kIdsPerTier - 1;
+    LIMBER_TRY(preferred < 0 ? start() : start(Layout{static_cast<uint32_t>(preferred)}));
+    LIMBER_TRY(descend());
+    return Assignment{choices_, total(), id};
+  }
+
  private:
+  // An id says the highest tier allowed and the layout preferred at the start (0: none).
+  static constexpr int kIdsPerTier = 64;
+
   Status assign_backends() {
     choices_.resize(graph_.num_nodes());
     std::string missing;
@@ -284,6 +296,11 @@ class Chooser {
 Result<std::vector<Assignment>> find_assignments(const Graph& graph, const std::vector<bool>& statics,
                                                  const std::vector<std::shared_ptr<Backend>>& backends) {
   return Chooser(graph, statics, backends).find();
+}
+
+Result<Assignment> find_assignment(const Graph& graph, const std::vector<bool>& statics,
+                                   const std::vector<std::shared_ptr<Backend>>& backends, int id) {
+  return Chooser(graph, statics, backends).find(id);
 }
 
 Status prepare(const Graph& graph, Assignment& assignment) {

@@ -31,6 +31,9 @@ struct Assignment {
 // unsupported node.
 Result<std::vector<Assignment>> find_assignments(const Graph& graph, const std::vector<bool>& statics,
                                                  const std::vector<std::shared_ptr<Backend>>& backends);
+// Only the one that is found in the way `id` says: what was best for a graph much like this one.
+Result<Assignment> find_assignment(const Graph& graph, const std::vector<bool>& statics,
+                                   const std::vector<std::shared_ptr<Backend>>& backends, int id);
 
 // Lets the backends complete what was chosen.
 Status prepare(const Graph& graph, Assignment& assignment);

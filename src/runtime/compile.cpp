@@ -54,6 +54,7 @@ Result<std::shared_ptr<const Plan>> make_plan(const Job& job, Assignment assignm
   plan->backends = job.backends;
   plan->threads = job.options.threads;
   plan->predicted_seconds = assignment.seconds;
+  plan->assignment = assignment.id;
   LIMBER_TRY(lower(*plan, job.statics, assignment));
   LIMBER_TRY(lay_out_memory(*plan, assignment, job.options.max_bytes));
   return std::shared_ptr<const Plan>(std::move(plan));
@@ -73,15 +74,17 @@ double median_of_runs(Session& session, int runs, std::vector<double>& times) {
 // Is `challenger` faster? The two take turns, so that whatever the machine does meanwhile hits both.
 bool is_faster(Session& challenger, Session& champion) {
   std::vector<double> first, second;
-  median_of_runs(challenger, 2, first);
-  const double once = median_of_runs(champion, 2, second);
+  median_of_runs(challenger, 1, first);
+  const double once = median_of_runs(champion, 1, second);
   first.clear();
   second.clear();
-  const int slice = std::clamp(static_cast<int>(0.02 / std::max(once, 1e-6)), 2, 50);
+  const int slice = std::clamp(static_cast<int>(0.02 / std::max(once, 1e-6)), 1, 50);
   double a = 0, b = 0;
   for (int round = 0; round < 6; ++round) {
     a = median_of_runs(challenger, slice, first);
     b = median_of_runs(champion, slice, second);
+    const bool clear = a > 1.05 * b || b > 1.05 * a;
+    if (clear && round > 0) break;
   }
   return a < b;
 }
@@ -134,6 +137,12 @@ Result<std::shared_ptr<const Plan>> compile(const Graph& graph, std::shared_ptr<
   LIMBER_TRY(check_parameters(job.graph, *job.params));
   if (options.optimize) LIMBER_TRY(optimize_for_inference(job.graph));
   job.statics = static_values(job.graph);
+  for (const auto& backend : job.backends) backend->begin(job.graph, job.statics);
+  if (options.assignment >= 0) {
+    LIMBER_ASSIGN(Assignment assignment,
+                  find_assignment(job.graph, job.statics, job.backends, options.assignment));
+    return make_plan(job, std::move(assignment));
+  }
   LIMBER_ASSIGN(std::vector<Assignment> assignments, find_assignments(job.graph, job.statics, job.backends));
 
   Backend& chief = *job.backends.front();

@@ -13,6 +13,9 @@ struct CompileOptions {
   int threads = 1;
   bool optimize = true;                    // run the inference passes first
   std::map<std::string, int64_t> symbols;  // what each symbolic dimension is
+  // The Plan::assignment of a plan for a similar graph: choices are then made in the same way, and nothing
+  // is compared. Negative: not given.
+  int assignment = -1;
   // Largest single tensor and largest arena that are accepted; hostile shapes stop here.
   size_t max_bytes = size_t{64} << 30;
 };

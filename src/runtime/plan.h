@@ -69,6 +69,7 @@ struct Plan {
   size_t arena_bytes = 0;
   size_t live_bytes = 0;  // the largest live set: the least any arena could be
   double predicted_seconds = 0;
+  int assignment = 0;  // how its kernels and layouts were chosen: see CompileOptions
 
   size_t num_reorders() const;
   std::string text() const;  // one line per step, with layouts, implementation and reasons

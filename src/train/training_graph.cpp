@@ -30,6 +30,14 @@ constexpr std::array kPreparation = {
     Pass{"fold_pad", fold_pad},
 };
 
+// What differentiation leaves to do; where nothing is trained, also what inference does.
+constexpr std::array kFinish = {
+    Pass{"fold_constants", fold_constants},   Pass{"simplify", simplify},
+    Pass{"merge_common", merge_common},       Pass{"fold_batch_norm", fold_batch_norm},
+    Pass{"fuse_activation", fuse_activation}, Pass{"fuse_residual", fuse_residual},
+    Pass{"fuse_activation", fuse_activation},
+};
+
 // Every BatchNorm uses the statistics of the batch; the running ones are updated. Statistics that are
 // computed, or shared by two layers, cannot be kept up to date: such layers stay as they are.
 void use_batch_statistics(Graph& graph) {
@@ -135,6 +143,7 @@ class StepBuilder {
     LIMBER_ASSIGN(std::vector<Trained> trained, in_order_of_completion(targets, gradients));
     LIMBER_TRY(apply(trained));
     graph_.compact();
+    LIMBER_TRY(run_passes(graph_, kFinish));
     update_early(graph_);
     return std::move(graph_);
   }

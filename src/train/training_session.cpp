@@ -67,7 +67,9 @@ Result<Session*> TrainingSession::session(std::span<const std::string> names, Ph
 Result<std::unique_ptr<Session>> TrainingSession::compile_set(std::span<const std::string> names,
                                                               Phase phase) {
   LIMBER_ASSIGN(const Graph graph, training_step(prepared_, names, options_.step, phase, *params_));
-  LIMBER_ASSIGN(auto plan, compile(graph, params_, backends_, {.threads = options_.threads}));
+  CompileOptions how{.threads = options_.threads, .optimize = false, .assignment = assignment_};
+  LIMBER_ASSIGN(auto plan, compile(graph, params_, backends_, how));
+  if (assignment_ < 0) assignment_ = plan->assignment;
   if (options_.memory_limit > 0 && plan->arena_bytes > options_.memory_limit) {
     return error(Code::kResourceExhausted, "a step that trains {} tensors needs {} bytes, the limit is {}",
                  names.size(), plan->arena_bytes, options_.memory_limit);

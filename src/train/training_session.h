@@ -83,6 +83,7 @@ class TrainingSession {
   std::list<Entry> sessions_;  // the one used last first
   std::map<std::string, std::list<Entry>::iterator> by_key_;
   Session* active_ = nullptr;  // ran last; holds what derives from parameters
+  int assignment_ = -1;        // how the first plan's kernels were chosen; the others follow it
   float rate_ = 0;
 };
 

@@ -8,7 +8,6 @@
 #include "backend/cpu/simd/own_kernels.h"
 #include "base/clock.h"
 #include "base/parallel.h"
-#include "runtime/choice.h"
 
 namespace limber {
 namespace {
@@ -22,17 +21,19 @@ class CpuBackend : public Backend {
 
   std::string_view name() const override { return "cpu"; }
 
+  void begin(const Graph&, const std::vector<bool>& statics) override { statics_ = statics; }
+
   bool supports(const Graph& g, NodeId n) const override {
     const Node& node = g.node(n);
     return is_view(node) || own_supports(g, node) ||
-           describe_layer(g, node, weights_static(g, node)).has_value() ||
+           describe_layer(g, node, weights_static(node)).has_value() ||
            plain_pooling(g, node, library_).has_value();
   }
 
   Result<std::vector<Candidate>> candidates(const Graph& g, NodeId n,
                                             std::span<const Layout> nearby) override {
     const Node& node = g.node(n);
-    if (const auto layer = describe_layer(g, node, weights_static(g, node)))
+    if (const auto layer = describe_layer(g, node, weights_static(node)))
       return layer_candidates(node, *layer);
     std::vector<Candidate> out;
     const double seconds = node_bytes(g, n) / (1e10 * options_.threads) + 1e-6;
@@ -115,9 +116,9 @@ class CpuBackend : public Backend {
     return node.op == OpKind::kReshape || node.op == OpKind::kIdentity;
   }
 
-  static bool weights_static(const Graph& g, const Node& node) {
+  bool weights_static(const Node& node) const {
     if (node.inputs.size() < 2 || node.inputs[1] == kNoValue) return false;
-    return static_values(g)[node.inputs[1].index];
+    return node.inputs[1].index < statics_.size() && statics_[node.inputs[1].index];
   }
 
   // Formats only mean something for images; packed weights are nobody's neighbour.
@@ -205,6 +206,7 @@ class CpuBackend : public Backend {
   const CpuOptions options_;
   mutable onednn::Library library_;
   Tuner tuner_;
+  std::vector<bool> statics_;                                  // of the graph at hand, by value
   std::vector<std::variant<LayerRecipe, FormatWay>> recipes_;  // by candidate token - 1
 };
 
