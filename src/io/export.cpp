@@ -50,6 +50,19 @@ void write_attribute(const std::string& name, const AttrValue& value, onnx::Attr
   }
 }
 
+// The bytes are elsewhere.
+void refer(onnx::TensorProto& tensor, const std::string& file, uint64_t offset, size_t bytes) {
+  const auto entry = [&](const char* key, const std::string& value) {
+    auto* pair = tensor.add_external_data();
+    pair->set_key(key);
+    pair->set_value(value);
+  };
+  tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+  entry("location", file);
+  entry("offset", fmt::format("{}", offset));
+  entry("length", fmt::format("{}", bytes));
+}
+
 }  // namespace
 
 Exporter::Exporter(const Graph& graph, const Parameters& params, const ExportOptions& options)
@@ -112,7 +125,12 @@ void Exporter::add_initializer(const std::string& name, const Tensor& tensor) {
   proto->set_name(name);
   proto->set_data_type(dtype_to_onnx(tensor.dtype()));
   for (int64_t d : tensor.shape().dims()) proto->add_dims(d);
-  proto->set_raw_data(tensor.raw(), tensor.bytes());
+  const auto shared = options_.shared.find(name);
+  if (shared != options_.shared.end() && tensor.bytes() > 0) {
+    refer(*proto, options_.shared_file, shared->second, tensor.bytes());
+  } else {
+    proto->set_raw_data(tensor.raw(), tensor.bytes());
+  }
 }
 
 Status Exporter::add_initializers() {
@@ -248,20 +266,6 @@ Status export_node(Exporter& e, const Node& node) {
 
 namespace {
 
-// Replaces the bytes of an initialiser by a reference.
-void refer(onnx::TensorProto& tensor, const std::string& file, uint64_t offset) {
-  const auto entry = [&](const char* key, const std::string& value) {
-    auto* pair = tensor.add_external_data();
-    pair->set_key(key);
-    pair->set_value(value);
-  };
-  tensor.set_data_location(onnx::TensorProto::EXTERNAL);
-  entry("location", file);
-  entry("offset", fmt::format("{}", offset));
-  entry("length", fmt::format("{}", tensor.raw_data().size()));
-  delete tensor.release_raw_data();
-}
-
 // Moves the bytes of large initialisers to one string, leaving references to `file`.
 std::string move_out(onnx::GraphProto& graph, const std::string& file) {
   std::string data;
@@ -270,17 +274,10 @@ std::string move_out(onnx::GraphProto& graph, const std::string& file) {
     data.resize((data.size() + kExternalAlignment - 1) / kExternalAlignment * kExternalAlignment, '\0');
     const uint64_t offset = data.size();
     data += tensor.raw_data();
-    refer(tensor, file, offset);
+    refer(tensor, file, offset, tensor.raw_data().size());
+    delete tensor.release_raw_data();
   }
   return data;
-}
-
-void refer_to_shared(onnx::GraphProto& graph, const ExportOptions& options) {
-  for (onnx::TensorProto& tensor : *graph.mutable_initializer()) {
-    const auto found = options.shared.find(tensor.name());
-    if (found == options.shared.end() || tensor.raw_data().empty()) continue;
-    refer(tensor, options.shared_file, found->second);
-  }
 }
 
 }  // namespace
@@ -295,7 +292,6 @@ Status export_onnx(const Graph& graph, const Parameters& params, const std::stri
   onnx_io::Exporter exporter(graph, params, options);
   LIMBER_TRY(exporter.run().in(path));
   onnx::ModelProto& model = exporter.model();
-  onnx_io::refer_to_shared(*model.mutable_graph(), options);
   if (options.external_data || model.ByteSizeLong() >= onnx_io::kInlineLimit) {
     const size_t slash = path.find_last_of('/');
     const std::string name = path.substr(slash == std::string::npos ? 0 : slash + 1) + ".data";
