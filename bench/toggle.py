@@ -42,7 +42,9 @@ class Run:
     flat: bool  # memory is judged
 
     def file(self) -> str:
-        return self.model if self.model.startswith("builtin:") else str(common.MODELS / f"{self.model}.onnx")
+        if self.model.startswith("builtin:"):
+            return self.model
+        return str(common.TRAINING_MODELS / f"{self.model}.onnx")
 
 
 def runs(quick: bool) -> list[Run]:
@@ -149,7 +151,7 @@ def main() -> int:
     limber = common.limber_binary(arguments.limber)
     load = measure.load_before()
     chosen = common.select(runs(arguments.quick), arguments.models, lambda run: run.model)
-    common.export_models([run.model for run in chosen if not run.model.startswith("builtin:")])
+    common.export_training_models([run.model for run in chosen if not run.model.startswith("builtin:")])
     results = []
     for run in chosen:
         start = time.monotonic()

@@ -33,8 +33,10 @@ LAST_TENSORS = 2  # its weight and bias
 START_TIMEOUT = 3600.0  # limber times many candidates on the first start
 TIMEOUT = 600.0
 CHECK_STEPS = 3
-CHECK_RATE = 1e-3
-CHECK_TOLERANCE = 1e-3  # relative, of the losses
+CHECK_RATE = 1e-4
+FIRST_TOLERANCE = 1e-5  # relative, of the first loss
+LATER_TOLERANCE = 1e-3  # of the others
+CHAOS = 3.0  # times PyTorch's two memory formats may disagree that limber may, in addition
 MEMORY_STEPS = 4
 MIB = 2**20
 
@@ -51,6 +53,10 @@ class Model:
     last: bool = False  # also with only the last layer trained
 
     def file(self) -> Path:
+        return common.TRAINING_MODELS / f"{self.name}.onnx"
+
+    def weights(self) -> Path:
+        """The file beside which PyTorch finds its weights."""
         return common.MODELS / f"{self.name}.onnx"
 
     def engines(self) -> tuple[str, ...]:
@@ -84,7 +90,7 @@ def start_engine(engine: str, model: Model, threads: int, limber: Path) -> commo
     if engine in PYTORCH:
         script = str(common.PEERS / "torch_train_worker.py")
         layout = "channels_last" if engine == "torch_channels_last" else "contiguous"
-        command = [common.PYTHON, script, model.name, str(model.file()), *sizes, "--format", layout]
+        command = [common.PYTHON, script, model.name, str(model.weights()), *sizes, "--format", layout]
         environment = measure.torch_environment(threads)
     else:
         command = [str(limber), "bench", str(model.file()), *sizes, "--worker", "--warm-up", "0"]
@@ -112,7 +118,9 @@ def ask_losses(worker: common.Worker, images: Path, labels: Path) -> list[float]
 def check_agreement(workers: Workers, model: Model) -> dict[str, list[float]]:
     """Trains all engines a few steps on one batch; returns the losses, raises if they differ.
 
-    The first loss compares the forward passes, the later ones gradients and updates.
+    The first loss compares the forward passes, the later ones gradients and updates. Few images and random
+    weights let rounding grow, in deep networks to a percent within three steps; how much it does is seen from
+    PyTorch's own two memory formats.
     """
     spec = common.model_inputs(model.file())[0]
     generator = numpy.random.default_rng(7)
@@ -122,13 +130,18 @@ def check_agreement(workers: Workers, model: Model) -> dict[str, list[float]]:
         numpy.save(labels, generator.integers(0, 10, model.batch).astype(numpy.int64))
         engines = [engine for engine in workers if engine != LAST]
         losses = {engine: ask_losses(workers[engine], images, labels) for engine in engines}
-    reference = losses[PYTORCH[0]]
-    for engine, values in losses.items():
-        for step, (value, expected) in enumerate(zip(values, reference)):
-            if not abs(value - expected) <= CHECK_TOLERANCE * abs(expected):
-                what = f"loss {value:.6g} instead of {expected:.6g} in step {step}"
-                raise common.WorkerError(f"{model.name}: {engine} and {PYTORCH[0]} disagree: {what}")
+    compare_losses(losses, model)
     return losses
+
+
+def compare_losses(losses: dict[str, list[float]], model: Model) -> None:
+    """Raises WorkerError if limber's losses are not PyTorch's."""
+    steps = zip(losses["limber"], *(losses[engine] for engine in PYTORCH))
+    for step, (ours, theirs, other) in enumerate(steps):
+        allowed = (LATER_TOLERANCE if step else FIRST_TOLERANCE) * abs(theirs) + CHAOS * abs(theirs - other)
+        if not abs(ours - theirs) <= allowed:
+            what = f"loss {ours:.6g} in step {step}, expected {theirs:.6g} within {allowed:.1e}"
+            raise common.WorkerError(f"{model.name}: limber and PyTorch disagree: {what}")
 
 
 # --- measuring ----------------------------------------------------------------------------------------
@@ -300,7 +313,7 @@ def measure_all(arguments: argparse.Namespace, limber: Path) -> list[Cell]:
     models = common.select(MODELS, arguments.models, lambda model: model.name)
     if arguments.batch:
         models = [Model(model.name, arguments.batch, model.last) for model in models]
-    common.export_models([model.name for model in models])
+    common.export_training_models([model.name for model in models])
     protocol = Protocol(3, 500.0) if arguments.quick else Protocol(12, 2000.0)
     if arguments.rounds:
         protocol = Protocol(arguments.rounds, protocol.slice_ms)

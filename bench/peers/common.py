@@ -22,6 +22,7 @@ from typing import Any, Callable, NoReturn, Sequence, TypeVar
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "build" / "models"
+TRAINING_MODELS = MODELS / "training"
 SHARED_MODELS = ROOT.parent / "shared" / "models"
 EXPORT = ROOT / "tests" / "models" / "export.py"
 LIMBER = ROOT / "build" / "release" / "limber"
@@ -111,10 +112,21 @@ def export_models(names: Sequence[str]) -> None:
         _run_exporter("--models", ",".join(names))
 
 
+def export_training_models(names: Sequence[str]) -> None:
+    """The same for build/models/training, whose files keep every parameter apart."""
+    export_models(names)
+    if names:
+        _run_script(PEERS / "export_training.py", *names)
+
+
 def _run_exporter(*arguments: str) -> str:
-    result = subprocess.run([PYTHON, str(EXPORT), *arguments], capture_output=True, text=True, check=False)
+    return _run_script(EXPORT, *arguments)
+
+
+def _run_script(script: Path, *arguments: str) -> str:
+    result = subprocess.run([PYTHON, str(script), *arguments], capture_output=True, text=True, check=False)
     if result.returncode != 0:
-        raise UsageError(f"tests/models/export.py failed:\n{tail(result.stderr, 8)}")
+        raise UsageError(f"{script.relative_to(ROOT)} failed:\n{tail(result.stderr, 8)}")
     return result.stdout
 
 
