@@ -139,7 +139,7 @@ def print_result(result: dict[str, Any]) -> None:
 def parse_arguments() -> argparse.Namespace:
     parser = common.make_parser(__doc__)
     parser.add_argument("--limber", type=Path, default=common.LIMBER, help="default: the release build")
-    parser.add_argument("--quick", action="store_true", help="20 sets and 200 steps, ResNet-50 with batch 1")
+    parser.add_argument("--quick", action="store_true", help="20 sets, 200 steps, memory not judged; ResNet-50 batch 1")
     parser.add_argument("--models", default="", help="builtin:resnet8, resnet50; default: both")
     parser.add_argument("--threads", type=int, default=2, help="default: 2")
     parser.add_argument("--output", type=Path, help="JSON file (default: toggle.json in bench/results)")
@@ -162,7 +162,8 @@ def main() -> int:
         print_result(result)
     output = arguments.output or measure.RESULTS / "toggle.json"
     measure.write_results({"machine": machine, "runs": results}, output)
-    return int(any("memory" in result and not result["memory"]["flat"] for result in results))
+    moved = any("memory" in result and not result["memory"]["flat"] for result in results)
+    return int(moved and not arguments.quick)  # a short run on few sets has not settled yet
 
 
 if __name__ == "__main__":
