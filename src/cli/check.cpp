@@ -5,6 +5,7 @@
 #include "cli/json.h"
 #include "cli/options.h"
 #include "cli/table.h"
+#include "ops/gradient.h"
 
 namespace limber {
 namespace {
@@ -24,6 +25,7 @@ Result<std::vector<OperatorUse>> builtin_operators(const std::string& name) {
     use.op_type = op_name(node.op);
     use.version = model.opset;
     use.forward = true;
+    use.gradient = gradient_support(node.op) != GradientSupport::kNone;
     ++use.count;
   }
   std::vector<OperatorUse> list;
@@ -81,14 +83,15 @@ void print_list(const CheckOptions& options) {
                              {"first", op.first_version},
                              {"last", op.last_version},
                              {"forward", true},
-                             {"gradient", false}}));
+                             {"gradient", op.gradient}}));
     }
     fmt::print("{}\n", out.text());
     return;
   }
   fmt::print("| operator | operator sets | forward | gradient |\n|---|---|---|---|\n");
   for (const SupportedOperator& op : operators) {
-    fmt::print("| {} | {} to {} | yes | no |\n", op.op_type, op.first_version, op.last_version);
+    fmt::print("| {} | {} to {} | yes | {} |\n", op.op_type, op.first_version, op.last_version,
+               op.gradient ? "yes" : "no");
   }
 }
 

@@ -27,6 +27,9 @@ inline constexpr int64_t kMaxExpanded = 50'000;  // nodes that come from functio
 inline constexpr int64_t kMaxConstantElements = int64_t{4} << 20;  // of a constant the importer makes up
 inline constexpr size_t kMaxMadeUpBytes = size_t{256} << 20;       // of all of them together
 
+// May training go through it? REQUIRES: an operator this importer knows
+bool has_gradient(std::string_view op_type);
+
 // --- the import ---------------------------------------------------------------------------------------
 
 // What an ONNX name stands for.

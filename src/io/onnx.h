@@ -76,7 +76,7 @@ struct OperatorUse {
   int64_t version = 0;
   int64_t count = 0;
   bool forward = false;
-  bool gradient = false;
+  bool gradient = false;  // training may go through it; false for what has no gradient by nature
   std::string reason;  // why not, when `forward` is false
 };
 // Every operator in the file, subgraphs and functions included, sorted by name. Fails only when the file
@@ -87,6 +87,7 @@ Result<std::vector<OperatorUse>> list_operators(const std::string& path);
 struct SupportedOperator {
   std::string op_type;
   int64_t first_version = 0, last_version = 0;
+  bool gradient = false;
 };
 std::vector<SupportedOperator> supported_operators();
 

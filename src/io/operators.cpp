@@ -60,6 +60,7 @@ class Counter {
                           key.version <= converter->last_version;
     use.forward =
         in_range || is_local(key) || onnx_io::has_function_body(key.op_type, key.domain, key.version);
+    use.gradient = use.forward && onnx_io::has_gradient(key.op_type);
     if (use.forward) return use;
     use.reason = converter == nullptr ? onnx_io::unsupported_reason(key.op_type, key.domain)
                                       : "only supported in " + onnx_io::supported_range(*converter);
