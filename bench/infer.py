@@ -150,7 +150,7 @@ def measure_cell(
 ) -> Cell:
     """Measures one model at one thread count and returns its entry of the results."""
     with running(engines, model, threads, limber) as workers:
-        info = {engine: measure.engine_info(worker) for engine, worker in workers.items() if engine != "limber"}
+        info = {e: measure.engine_info(worker) for e, worker in workers.items() if e != "limber"}
         differences = check_agreement(workers, model)
         timings = take_turns(workers, protocol, random.Random(f"{model.name} {threads}"))
     cell: Cell = {

@@ -74,8 +74,8 @@ def describe(values: list[float]) -> dict[str, Any] | None:
     """Returns median and spread of times in milliseconds, None of nothing."""
     if not values:
         return None
-    spread = [float(measure.numpy.percentile(values, percent)) for percent in (10, 90)]
-    return {"median_ms": statistics.median(values), "p10_ms": spread[0], "p90_ms": spread[1], "n": len(values)}
+    low, high = (float(measure.numpy.percentile(values, percent)) for percent in (10, 90))
+    return {"median_ms": statistics.median(values), "p10_ms": low, "p90_ms": high, "n": len(values)}
 
 
 def flatness(slices: list[dict[str, Any]], sets: int) -> dict[str, Any]:
@@ -139,7 +139,8 @@ def print_result(result: dict[str, Any]) -> None:
 def parse_arguments() -> argparse.Namespace:
     parser = common.make_parser(__doc__)
     parser.add_argument("--limber", type=Path, default=common.LIMBER, help="default: the release build")
-    parser.add_argument("--quick", action="store_true", help="20 sets, 200 steps, memory not judged; ResNet-50 batch 1")
+    quick = "20 sets, 200 steps, memory not judged; ResNet-50 with batch 1"
+    parser.add_argument("--quick", action="store_true", help=quick)
     parser.add_argument("--models", default="", help="builtin:resnet8, resnet50; default: both")
     parser.add_argument("--threads", type=int, default=2, help="default: 2")
     parser.add_argument("--output", type=Path, help="JSON file (default: toggle.json in bench/results)")
