@@ -66,6 +66,26 @@ Status fit_head(const TrainCommand& options, Classifier& classifier, const Datas
   return {};
 }
 
+bool is_norm(OpKind op) {
+  return op == OpKind::kBatchNorm || op == OpKind::kLayerNorm || op == OpKind::kGroupNorm ||
+         op == OpKind::kInstanceNorm;
+}
+
+// Deep networks whose normalisation was folded into the weights diverge at rates that are usual otherwise.
+void warn_without_norms(const Graph& graph) {
+  constexpr int64_t kDeep = 10;
+  int64_t convolutions = 0, norms = 0;
+  for (const Node& node : graph.nodes()) {
+    convolutions += node.op == OpKind::kConv ? 1 : 0;
+    norms += is_norm(node.op) ? 1 : 0;
+  }
+  if (norms > 0 || convolutions < kDeep) return;
+  fmt::print(stderr,
+             "note: {} convolutions and no normalisation (folded when the model was exported?); if training "
+             "diverges, use --lr 0.001 --clip-norm 1 or export the model in training mode\n",
+             convolutions);
+}
+
 // From the model's file.
 Result<Job> begin(const TrainCommand& options) {
   Job job;
@@ -74,32 +94,42 @@ Result<Job> begin(const TrainCommand& options) {
   if (options.init == "random")
     LIMBER_TRY(initialise(classifier.model.graph, *classifier.model.params, options.seed).status());
   LIMBER_TRY(fit_head(options, classifier, *job.data));
+  warn_without_norms(classifier.model.graph);
   job.graph = std::move(classifier.model.graph);
   job.params = std::move(classifier.model.params);
   job.input = classifier.input;
   return job;
 }
 
-// What a checkpoint was made with must be what is asked for now.
+// What a checkpoint was made with must be what is asked for now, but for what only changes the outcome.
 Status check_same(const OptionTexts& before, const OptionTexts& now) {
   for (const auto& [name, value] : now) {
     const auto old = before.find(name);
     const std::string was = old == before.end() ? "" : old->second;
     if (was == value) continue;
-    if (name == "epochs") {
-      fmt::print(stderr, "note: --epochs is {} now and was {}; the learning rate follows the new number\n",
-                 value, was);
-      continue;
+    if (name != "epochs" && name != "threads") {
+      return invalid("--{} is '{}', the training was begun with '{}'; use that, or another -o to begin anew",
+                     name, value, was);
     }
-    return invalid("--{} is '{}', the training was begun with '{}'; use that, or another -o to begin anew",
-                   name, value, was);
+    fmt::print(stderr, "note: --{} is {} now and was {}; the outcome is not what it would have been\n", name,
+               value, was);
   }
   return {};
+}
+
+Status check_same_data(const OptionTexts& before, const Dataset& data, const std::string& spec) {
+  const auto old = before.find("images");
+  const std::string now = fmt::format("{}", data.size());
+  if (old == before.end() || old->second == now) return {};
+  return invalid(
+      "{} has {} images, the training was begun with {}; give the same data, or another -o to begin anew",
+      spec, now, old->second);
 }
 
 Result<Job> go_on(const TrainCommand& options, Checkpoint checkpoint) {
   Job job;
   LIMBER_ASSIGN(job.data, open_part(options.data, {.expected = checkpoint.info.classes}));
+  LIMBER_TRY(check_same_data(checkpoint.info.options, *job.data, options.data));
   TrainCommand with = options;
   use_recorded(with.image, checkpoint.info.input);
   AugmentOptions input = checkpoint.info.input;

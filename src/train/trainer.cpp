@@ -89,7 +89,7 @@ Status Trainer::make_loaders() {
 Status Trainer::open_history() {
   if (inputs_.folder == nullptr) return {};
   LIMBER_ASSIGN(history_, History::open(inputs_.folder->history_path(), state_.step));
-  return history_->add(header_line(describe(options_), inputs_.environment, state_.step));
+  return history_->add(header_line(texts(), inputs_.environment, state_.step));
 }
 
 Result<TrainingSummary> Trainer::run() {
@@ -233,7 +233,7 @@ bool Trainer::out_of_patience() const {
 
 Status Trainer::save(bool best) {
   if (inputs_.folder == nullptr) return {};
-  const CheckpointInfo info{state_, options_.seed, describe(options_), inputs_.data->class_names(),
+  const CheckpointInfo info{state_, options_.seed, texts(), inputs_.data->class_names(),
                             options_.augmentation};
   const Status status = inputs_.folder->save(inputs_.graph, *inputs_.params, info, best);
   if (is_divergence(status)) return diverged(status.message());
@@ -246,6 +246,12 @@ Status Trainer::save(bool best) {
   }
   saved_step_ = state_.step;
   return {};
+}
+
+OptionTexts Trainer::texts() const {
+  OptionTexts texts = describe(options_);
+  texts["images"] = fmt::format("{}", inputs_.data->size());
+  return texts;
 }
 
 Status Trainer::diverged(std::string_view what) const {

@@ -31,7 +31,7 @@ struct TrainerOptions {
 };
 
 // What training depends on, by the names of the command's options: two trainings of the same model and data
-// with equal texts and as many threads end with equal weights, bit for bit.
+// with equal texts end with equal weights, bit for bit.
 OptionTexts describe(const TrainerOptions& options);
 
 struct StepReport {
@@ -99,6 +99,7 @@ class Trainer {
   Status end_epoch(bool& stopped);
   bool take_validation(const Evaluation& validation);
   Status save(bool best);
+  OptionTexts texts() const;
   Status diverged(std::string_view what) const;
   bool stop_asked() const { return inputs_.stop != nullptr && inputs_.stop->load(); }
   bool out_of_patience() const;

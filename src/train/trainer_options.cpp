@@ -48,6 +48,7 @@ OptionTexts describe(const TrainerOptions& options) {
   describe_schedule(options, texts);
   texts["batch"] = fmt::format("{}", step.batch);
   texts["accumulate"] = fmt::format("{}", step.micro_batches);
+  texts["threads"] = fmt::format("{}", options.training.threads);
   texts["epochs"] = fmt::format("{}", options.epochs);
   texts["seed"] = fmt::format("{}", options.seed);
   texts["loss"] = loss_name(step.loss.kind);
