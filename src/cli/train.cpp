@@ -37,7 +37,7 @@ struct Job {
   std::shared_ptr<const Dataset> data, validation;
 };
 
-Result<std::shared_ptr<const Dataset>> open_part(const std::string& spec, OpenOptions how) {
+Result<std::shared_ptr<const Dataset>> open_part(const std::string& spec, const OpenOptions& how) {
   LIMBER_ASSIGN(std::unique_ptr<Dataset> data, open_dataset(spec, how));
   return std::shared_ptr<const Dataset>(std::move(data));
 }

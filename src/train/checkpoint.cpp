@@ -207,7 +207,7 @@ Status save_checkpoint(const std::string& path, const Graph& graph, const Parame
       fmt::format("{}/.{}.tmp-{}", parent_of(path), fs::path(path).filename().string(), ::getpid());
   std::error_code ignored;
   fs::remove_all(temporary, ignored);
-  const Status status = save_through(temporary, path, graph, params, info, files);
+  Status status = save_through(temporary, path, graph, params, info, files);
   fs::remove_all(temporary, ignored);
   return status;
 }

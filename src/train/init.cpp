@@ -60,7 +60,7 @@ class Initialiser {
     if (i >= node.inputs.size() || node.inputs[i] == kNoValue) return false;
     const Value& value = graph_.value(node.inputs[i]);
     return value.role == Role::kParameter && value.type.dtype == DType::kF32 &&
-           value.type.shape.elements() > 0 && done_.insert(node.inputs[i]).second;
+           value.type.shape.elements() > 0 && done_.insert(node.inputs[i].index).second;
   }
 
   template <typename Draw>
@@ -115,7 +115,7 @@ class Initialiser {
   const Graph& graph_;
   Parameters& params_;
   const uint64_t seed_;
-  std::set<ValueId> done_;
+  std::set<uint32_t> done_;
 };
 
 }  // namespace
