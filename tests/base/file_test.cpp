@@ -37,6 +37,14 @@ TEST_F(FileTest, WritesAndReadsBack) {
   EXPECT_EQ(entries(), 1u);
 }
 
+TEST_F(FileTest, WritesPartsOneAfterTheOther) {
+  const std::string_view parts[] = {"one ", "", "two"};
+  ASSERT_TRUE(os_files().write(path("a"), parts).ok());
+  EXPECT_EQ(*os_files().read(path("a"), 100), "one two");
+  ASSERT_TRUE(os_files().write(path("a"), std::span<const std::string_view>()).ok());
+  EXPECT_EQ(*os_files().read(path("a"), 100), "");
+}
+
 TEST_F(FileTest, CreatesMissingFolders) {
   ASSERT_TRUE(os_files().write(path("x/y/z"), "deep").ok());
   EXPECT_EQ(*os_files().read(path("x/y/z"), 100), "deep");

@@ -104,6 +104,20 @@ TEST(Safetensors, HostileHeadersAreRefused) {
   EXPECT_FALSE(parse(huge).ok());
 }
 
+TEST(Safetensors, OffsetsAreWhereTheBytesAre) {
+  TensorFile f;
+  f.tensors["bytes"] = Tensor::from({uint8_t{1}, uint8_t{2}, uint8_t{3}}, Shape{3});
+  f.tensors["floats"] = Tensor::from({1.5F, -2.5F}, Shape{2});
+  const std::string text = *format_safetensors(f);
+  const auto offsets = *safetensors_offsets(f);
+  ASSERT_EQ(offsets.size(), 2U);
+  for (const auto& [name, at] : offsets) {
+    const Tensor& tensor = f.tensors.at(name);
+    ASSERT_LE(at + tensor.bytes(), text.size());
+    EXPECT_EQ(std::memcmp(text.data() + at, tensor.raw(), tensor.bytes()), 0) << name;
+  }
+}
+
 TEST(Safetensors, TheMetadataNameIsTaken) {
   TensorFile f;
   f.tensors["__metadata__"] = Tensor::scalar(1.0f);
