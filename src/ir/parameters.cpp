@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/memory.h"
+
 namespace limber {
 
 void Parameters::set(std::string_view name, Tensor tensor) {
@@ -22,6 +24,7 @@ Result<Tensor> Parameters::writable(std::string_view name) {
   if (tensor.buffer()->owned()) return tensor;
   LIMBER_ASSIGN(Tensor copy, Tensor::allocate(tensor.type()));
   if (copy.bytes() > 0) std::memcpy(copy.raw(), tensor.raw(), copy.bytes());
+  page_out(tensor.raw(), tensor.bytes());
   set(name, copy);
   return copy;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/parallel.h"
 #include "base/run_scope.h"
 
@@ -141,7 +142,12 @@ Status Session::refresh() {
     made_[i] = newest[i];
   }
   for (size_t i = 0; i < owned_.size(); ++i) {
-    if (plan_->slots[i].storage == Storage::kStatic && !kept_[i]) owned_[i] = nullptr;
+    if (plan_->slots[i].storage != Storage::kStatic || kept_[i] || owned_[i] == nullptr) continue;
+    owned_[i] = nullptr;
+    if (plan_->slots[i].leaf < 0) continue;
+    // What was packed from a mapped file is not needed in memory a second time.
+    LIMBER_ASSIGN(const Tensor tensor, plan_->params->get(plan_->graph.value(plan_->slots[i].value).name));
+    if (!tensor.buffer()->owned()) page_out(tensor.raw(), tensor.bytes());
   }
   return bind();
 }

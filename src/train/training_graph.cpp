@@ -44,15 +44,21 @@ void use_batch_statistics(Graph& graph) {
   std::set<ValueId> seen;
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node node = graph.node(NodeId{n});
-    if (node.op != OpKind::kBatchNorm) continue;
+    if (node.op != OpKind::kBatchNorm && node.op != OpKind::kBatchNormTraining) continue;
     const ValueId mean = node.inputs[3], var = node.inputs[4];
     const bool stored =
         graph.value(mean).role == Role::kParameter && graph.value(var).role == Role::kParameter;
     if (!stored || !seen.insert(mean).second || !seen.insert(var).second) continue;
-    graph.mutable_node(NodeId{n}).op = OpKind::kBatchNormTraining;
-    graph.mutable_node(NodeId{n}).attrs.set("momentum", kRunningMomentum);
-    graph.add_update(mean, graph.add_optional_output(NodeId{n}, 1, graph.type(mean), node.name + "/mean"));
-    graph.add_update(var, graph.add_optional_output(NodeId{n}, 2, graph.type(var), node.name + "/var"));
+    if (node.op == OpKind::kBatchNorm) {
+      graph.mutable_node(NodeId{n}).op = OpKind::kBatchNormTraining;
+      graph.mutable_node(NodeId{n}).attrs.set("momentum", kRunningMomentum);
+    }
+    const auto output = [&](size_t k, const char* name) {
+      if (k < node.outputs.size() && node.outputs[k] != kNoValue) return node.outputs[k];
+      return graph.add_optional_output(NodeId{n}, k, graph.type(node.inputs[k + 2]), node.name + name);
+    };
+    graph.add_update(mean, output(1, "/mean"));
+    graph.add_update(var, output(2, "/var"));
   }
 }
 

@@ -170,10 +170,6 @@ TEST_P(GoldenRun, TenSteps) {
 
 TEST_P(GoldenRun, RunningStatistics) {
   const Golden golden = read_golden(name());
-  if (golden.options()["training_mode"]) {
-    GTEST_SKIP() << "a file that says training_mode=1 keeps its running statistics: prepare_model() gives "
-                    "updates only to BatchNorm, not to BatchNormTraining";
-  }
   const auto training = start(golden, training_options(golden.options()));
   ASSERT_TRUE(training);
   train_and_check_losses(*training, golden);

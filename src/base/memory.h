@@ -1,0 +1,12 @@
+// What the process holds in memory.
+#pragma once
+
+#include <cstddef>
+
+namespace limber {
+
+// Tells the system that these bytes are not needed soon: pages of a mapped file leave memory and come back
+// from the file when they are read. Only a hint; nothing is ever lost.
+void page_out(const void* data, size_t bytes);
+
+}  // namespace limber
