@@ -137,18 +137,21 @@ Status Session::refresh() {
   }
   const ThreadScope threads(plan_->threads);
   const std::vector<bool> stale = stale_statics(newest);
+  std::vector<size_t> last(plan_->slots.size(), 0);  // by slot: the last static step that reads it
   for (size_t i = 0; i < stale.size(); ++i) {
-    if (stale[i]) LIMBER_TRY(make_static(plan_->statics[i], newest[i]));
+    for (int slot : plan_->statics[i].step.inputs) {
+      if (stale[i] && slot >= 0) last[root_of(slot)] = i;
+    }
+  }
+  for (size_t i = 0; i < stale.size(); ++i) {
     made_[i] = newest[i];
+    if (!stale[i]) continue;
+    LIMBER_TRY(make_static(plan_->statics[i], newest[i]));
+    for (int slot : plan_->statics[i].step.inputs) {
+      if (slot >= 0 && last[root_of(slot)] == i) LIMBER_TRY(release(root_of(slot)));
+    }
   }
-  for (size_t i = 0; i < owned_.size(); ++i) {
-    if (plan_->slots[i].storage != Storage::kStatic || kept_[i] || owned_[i] == nullptr) continue;
-    owned_[i] = nullptr;
-    if (plan_->slots[i].leaf < 0) continue;
-    // What was packed from a mapped file is not needed in memory a second time.
-    LIMBER_ASSIGN(const Tensor tensor, plan_->params->get(plan_->graph.value(plan_->slots[i].value).name));
-    if (!tensor.buffer()->owned()) page_out(tensor.raw(), tensor.bytes());
-  }
+  for (size_t i = 0; i < owned_.size(); ++i) LIMBER_TRY(release(i));
   return bind();
 }
 
@@ -157,6 +160,21 @@ void Session::suspend() {
     if (plan_->slots[i].storage == Storage::kStatic) owned_[i] = nullptr;
   }
   version_ = 0;
+}
+
+size_t Session::root_of(int slot) const {
+  return static_cast<size_t>(plan_->slots[static_cast<size_t>(slot)].root);
+}
+
+// Lets go of a static value that no step reads. What was packed from a mapped file is not needed in memory a
+// second time.
+Status Session::release(size_t slot) {
+  if (plan_->slots[slot].storage != Storage::kStatic || kept_[slot] || owned_[slot] == nullptr) return {};
+  owned_[slot] = nullptr;
+  if (plan_->slots[slot].leaf < 0) return {};
+  LIMBER_ASSIGN(const Tensor tensor, plan_->params->get(plan_->graph.value(plan_->slots[slot].value).name));
+  if (!tensor.buffer()->owned()) page_out(tensor.raw(), tensor.bytes());
+  return {};
 }
 
 void Session::put(int slot, std::shared_ptr<Buffer> buffer) {

@@ -78,6 +78,8 @@ class Session {
   std::vector<bool> stale_statics(const std::vector<uint64_t>& newest);
   Status make_static(const StaticStep& fixed, uint64_t version);
   void put(int slot, std::shared_ptr<Buffer> buffer);
+  Status release(size_t slot);
+  size_t root_of(int slot) const;
   Status bind();
   void note_updates();
   std::byte* address(int slot) const;
