@@ -77,7 +77,7 @@ struct OperatorUse {
   int64_t count = 0;
   bool forward = false;
   bool gradient = false;  // training may go through it; false for what has no gradient by nature
-  std::string reason;  // why not, when `forward` is false
+  std::string reason;     // why not, when `forward` is false
 };
 // Every operator in the file, subgraphs and functions included, sorted by name. Fails only when the file
 // cannot be read as ONNX.

@@ -9,6 +9,7 @@
 #include "ops/op_def.h"
 #include "passes/differentiate.h"
 #include "passes/passes.h"
+#include "passes/recompute.h"
 #include "passes/rewriter.h"
 
 namespace limber {
@@ -264,6 +265,26 @@ std::vector<std::string> trainable_parameters(const Graph& graph) {
 Result<Graph> training_step(const Graph& prepared, std::span<const std::string> trained,
                             const StepOptions& options, Phase phase, Parameters& params) {
   return StepBuilder(prepared, options, phase, params).build(trained);
+}
+
+namespace {
+
+// The first node after the loss.
+NodeId backward_start(const Graph& step) {
+  return NodeId{step.value(step.outputs()[0].value).producer.index + 1};
+}
+
+}  // namespace
+
+size_t recomputable_activations(const Graph& step) { return recomputable(step, backward_start(step)).size(); }
+
+Result<Graph> recompute_activations(const Graph& step, size_t count) {
+  Graph graph = step;
+  std::vector<ValueId> values = recomputable(graph, backward_start(graph));
+  values.resize(std::min(values.size(), count));
+  LIMBER_TRY(recompute(graph, values, backward_start(graph)));
+  update_early(graph);
+  return graph;
 }
 
 }  // namespace limber

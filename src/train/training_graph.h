@@ -47,4 +47,9 @@ std::vector<std::string> trainable_parameters(const Graph& prepared);
 Result<Graph> training_step(const Graph& prepared, std::span<const std::string> trained,
                             const StepOptions& options, Phase phase, Parameters& params);
 
+// A step needs less memory when activations that are cheap to make are made again for the backward pass:
+// how many there are, and the step with the `count` largest of them made twice.
+size_t recomputable_activations(const Graph& step);
+Result<Graph> recompute_activations(const Graph& step, size_t count);
+
 }  // namespace limber

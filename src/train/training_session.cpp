@@ -67,14 +67,44 @@ Result<Session*> TrainingSession::session(std::span<const std::string> names, Ph
 Result<std::unique_ptr<Session>> TrainingSession::compile_set(std::span<const std::string> names,
                                                               Phase phase) {
   LIMBER_ASSIGN(const Graph graph, training_step(prepared_, names, options_.step, phase, *params_));
+  LIMBER_ASSIGN(auto plan, compile_step(graph));
+  if (options_.memory_limit > 0 && plan->arena_bytes > options_.memory_limit) {
+    LIMBER_ASSIGN(plan, compile_within_limit(graph, names.size()));
+  }
+  return Session::create(std::move(plan), memory_);
+}
+
+Result<std::shared_ptr<const Plan>> TrainingSession::compile_step(const Graph& graph) {
   CompileOptions how{.threads = options_.threads, .optimize = false, .assignment = assignment_};
   LIMBER_ASSIGN(auto plan, compile(graph, params_, backends_, how));
   if (assignment_ < 0) assignment_ = plan->assignment;
-  if (options_.memory_limit > 0 && plan->arena_bytes > options_.memory_limit) {
-    return error(Code::kResourceExhausted, "a step that trains {} tensors needs {} bytes, the limit is {}",
-                 names.size(), plan->arena_bytes, options_.memory_limit);
+  return plan;
+}
+
+// Makes as few activations twice as the limit allows: bisection, since more of them need less memory.
+Result<std::shared_ptr<const Plan>> TrainingSession::compile_within_limit(const Graph& graph,
+                                                                          size_t tensors) {
+  const auto with = [&](size_t count) -> Result<std::shared_ptr<const Plan>> {
+    LIMBER_ASSIGN(const Graph smaller, recompute_activations(graph, count));
+    return compile_step(smaller);
+  };
+  size_t fits = recomputable_activations(graph), too_few = 0;
+  LIMBER_ASSIGN(auto best, with(fits));
+  if (best->arena_bytes > options_.memory_limit) {
+    return error(
+        Code::kResourceExhausted,
+        "a step that trains {} tensors with batch {} needs {} bytes at least, the memory limit is {}; raise "
+        "it, or use a smaller batch (with gradient accumulation) or train fewer tensors",
+        tensors, options_.step.batch, best->arena_bytes, options_.memory_limit);
   }
-  return Session::create(std::move(plan), memory_);
+  while (fits - too_few > 1) {
+    const size_t middle = too_few + (fits - too_few) / 2;
+    LIMBER_ASSIGN(auto plan, with(middle));
+    const bool ok = plan->arena_bytes <= options_.memory_limit;
+    (ok ? fits : too_few) = middle;
+    if (ok) best = std::move(plan);
+  }
+  return best;
 }
 
 // The session of the current set, ready to run: it takes over from the one that ran before, which lets go

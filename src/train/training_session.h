@@ -17,9 +17,11 @@ namespace limber {
 struct TrainingOptions {
   StepOptions step;
   int threads = 1;
-  size_t memory_limit = 0;  // bytes of activations and gradients a step may use; 0: no limit
-  int trained_last = 0;     // above 0: start with only so many tensors, the last ones the model reads
-  size_t max_plans = 256;   // compiled sets that are kept; the one unused for longest goes first
+  // Bytes of activations and gradients a step may use; 0: no limit. Where it is too little to keep all
+  // activations, some are computed twice.
+  size_t memory_limit = 0;
+  int trained_last = 0;    // above 0: start with only so many tensors, the last ones the model reads
+  size_t max_plans = 256;  // compiled sets that are kept; the one unused for longest goes first
 };
 
 // Parameters and optimiser state live in `params` (state under "optimizer/.."), shared with whatever else
@@ -70,6 +72,8 @@ class TrainingSession {
       : params_(std::move(params)), backends_(std::move(backends)), options_(options) {}
   Result<Session*> session(std::span<const std::string> names, Phase phase);
   Result<std::unique_ptr<Session>> compile_set(std::span<const std::string> names, Phase phase);
+  Result<std::shared_ptr<const Plan>> compile_step(const Graph& graph);
+  Result<std::shared_ptr<const Plan>> compile_within_limit(const Graph& graph, size_t tensors);
   Result<Session*> current(Phase phase);
   Tensor input(size_t index) const;
   Tensor named_input(std::string_view name) const;

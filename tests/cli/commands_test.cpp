@@ -12,21 +12,12 @@ namespace {
 
 using nlohmann::json;
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // One line, in the form every error has.
 void expect_error(const Outcome& outcome, int code, const std::string& part) {
   EXPECT_EQ(outcome.code, code) << outcome.err;
   EXPECT_EQ(outcome.err.rfind("limber: error: ", 0), 0U) << outcome.err;
   EXPECT_TRUE(contains(outcome.err, part)) << outcome.err;
   EXPECT_EQ(outcome.out, "");
-}
-
-json json_of(const Outcome& outcome) {
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  return json::parse(outcome.out, nullptr, false);
 }
 
 TEST(Usage, WrongUseIsExitCode2AndSaysWhatIsWrong) {

@@ -1,5 +1,6 @@
 #include "tests/cli/program.h"
 
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +37,15 @@ Outcome limber_program(const std::string& arguments, const std::string& input) {
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, read_text(folder / "out"),
           read_text(folder / "err")};
+}
+
+nlohmann::json json_of(const Outcome& outcome) {
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  return nlohmann::json::parse(outcome.out, nullptr, false);
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
 }
 
 }  // namespace limber

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 
 namespace limber {
@@ -26,6 +27,10 @@ class Folder {
  private:
   std::filesystem::path path_;
 };
+
+// What it printed, as JSON; a failed run is a failed test.
+nlohmann::json json_of(const Outcome& outcome);
+bool contains(const std::string& text, const std::string& part);
 
 std::string read_text(const std::string& path);
 void write_text(const std::string& path, const std::string& text);

@@ -16,15 +16,6 @@ using nlohmann::json;
 const std::string kTrain =
     "train builtin:resnet8 --data synthetic:count=64 --val synthetic:count=20 --batch 16 --threads 1 ";
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-json json_of(const Outcome& outcome) {
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  return json::parse(outcome.out, nullptr, false);
-}
-
 std::string last_weights(const Folder& folder, const std::string& run) {
   std::string name = read_text(folder / (run + "/last"));
   name.pop_back();

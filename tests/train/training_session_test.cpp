@@ -140,6 +140,26 @@ TEST(TrainingSession, FewerTensorsNeedLessMemory) {
   EXPECT_LT((*training->plan())->arena_bytes, full / 2);
 }
 
+TEST(TrainingSession, RecomputesWithinTheMemoryLimit) {
+  const Net plenty = make_net(kSmallNet), little = make_net(kSmallNet);
+  const auto full = make_training(plenty, cpu_backends());
+  ASSERT_TRUE(full);
+  TrainingOptions options;
+  options.memory_limit = (*full->plan())->arena_bytes * 9 / 10;
+  const auto limited = make_training(little, cpu_backends(), options);
+  ASSERT_TRUE(limited);
+  EXPECT_LE((*limited->plan())->arena_bytes, options.memory_limit);
+  EXPECT_GT((*limited->plan())->steps.size(), (*full->plan())->steps.size());
+  const auto a = train(*full, 6), b = train(*limited, 6);
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-4) << "step " << i;
+
+  options.memory_limit = 1000;
+  options.step.batch = 4;
+  const auto refused = TrainingSession::create(little.graph, little.params, cpu_backends(), options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.status().message().find("bytes at least"), std::string::npos);
+}
+
 // Two halves of a batch, accumulated, are the batch (with frozen statistics, which do not see it).
 TEST(TrainingSession, MicroBatchesMakeOneUpdate) {
   TrainingOptions options;
