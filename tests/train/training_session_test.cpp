@@ -34,6 +34,28 @@ constexpr std::string_view kSmallNet = R"(graph "small" {
 }
 )";
 
+// Convolutions, each with BatchNorm and Relu: most of a step's memory is activations.
+std::string deep_net(int layers) {
+  std::string params, nodes, last = "x";
+  for (int i = 0; i < layers; ++i) {
+    params += fmt::format("  param %w{0}: f32[16,{1},3,3]\n", i, i == 0 ? 3 : 16);
+    for (const char* name : {"scale", "bias", "mean", "var"})
+      params += fmt::format("  param %{}{}: f32[16]\n", name, i);
+    nodes += fmt::format(
+        "  %c{0}: f32[N,16,8,8] = Conv(%{1}, %w{0}) {{dilations=[1,1], pads=[1,1,1,1], strides=[1,1]}}\n"
+        "  %n{0}: f32[N,16,8,8] = BatchNorm(%c{0}, %scale{0}, %bias{0}, %mean{0}, %var{0}) "
+        "{{epsilon=1e-05}}\n"
+        "  %r{0}: f32[N,16,8,8] = Relu(%n{0})\n",
+        i, last);
+    last = fmt::format("r{}", i);
+  }
+  return fmt::format(
+      "graph \"deep\" {{\n  input %x: f32[N,3,8,8]\n{}  param %wf: f32[16,4]\n{}"
+      "  %p: f32[N,16,1,1] = GlobalAveragePool(%{})\n  %f: f32[N,16] = Reshape(%p) {{shape=<N,16>}}\n"
+      "  %y: f32[N,4] = MatMul(%f, %wf)\n  output %y as \"logits\"\n}}\n",
+      params, nodes, last);
+}
+
 std::unique_ptr<TrainingSession> make_training(const Net& net, std::vector<std::shared_ptr<Backend>> backends,
                                                TrainingOptions options = {}) {
   options.step.batch = 4;
@@ -141,17 +163,17 @@ TEST(TrainingSession, FewerTensorsNeedLessMemory) {
 }
 
 TEST(TrainingSession, RecomputesWithinTheMemoryLimit) {
-  const Net plenty = make_net(kSmallNet), little = make_net(kSmallNet);
+  const Net plenty = make_net(deep_net(8)), little = make_net(deep_net(8));
   const auto full = make_training(plenty, cpu_backends());
   ASSERT_TRUE(full);
   TrainingOptions options;
-  options.memory_limit = (*full->plan())->arena_bytes * 9 / 10;
+  options.memory_limit = (*full->plan())->arena_bytes * 8 / 10;
   const auto limited = make_training(little, cpu_backends(), options);
   ASSERT_TRUE(limited);
   EXPECT_LE((*limited->plan())->arena_bytes, options.memory_limit);
   EXPECT_GT((*limited->plan())->steps.size(), (*full->plan())->steps.size());
   const auto a = train(*full, 6), b = train(*limited, 6);
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-4) << "step " << i;
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-4 * (1 + std::abs(a[i]))) << "step " << i;
 
   options.memory_limit = 1000;
   options.step.batch = 4;
