@@ -170,10 +170,19 @@ Status Exporter::add_outputs() {
   return {};
 }
 
+// One node of ours may become several.
+std::string Exporter::fresh_node_name(std::string_view op_type) {
+  std::string name = node_name_;
+  for (int i = 0; !node_names_.insert(name).second; ++i)
+    name =
+        i == 0 ? fmt::format("{}_{}", node_name_, op_type) : fmt::format("{}_{}_{}", node_name_, op_type, i);
+  return name;
+}
+
 void Exporter::write(std::string_view op_type, Names inputs, Names outputs, const Attrs& attrs) {
   auto* proto = proto_->add_node();
   proto->set_op_type(std::string(op_type));
-  proto->set_name(node_name_);
+  proto->set_name(fresh_node_name(op_type));
   for (std::string& input : inputs) proto->add_input(std::move(input));
   for (std::string& output : outputs) proto->add_output(std::move(output));
   for (const auto& [name, value] : attrs.entries()) write_attribute(name, value, proto->add_attribute());

@@ -50,6 +50,7 @@ class Exporter {
   Status add_initializers();
   Status add_outputs();
   std::string fresh(std::string_view wanted);
+  std::string fresh_node_name(std::string_view op_type);
   Result<std::string> symbol(std::string_view symbol);
   Result<std::string> dim(const Dim& dim);
   void add_initializer(const std::string& name, const Tensor& tensor);
@@ -64,6 +65,7 @@ class Exporter {
   std::set<std::string> interface_;                          // names of inputs and parameters
   std::map<std::string, std::string, std::less<>> symbols_;  // symbol -> name of the i64[1] that holds it
   std::string node_name_;
+  std::set<std::string> node_names_;  // ONNX Runtime refuses a name that comes twice
 };
 
 // Writes one node of the IR. kUnsupported where ONNX of the asked opset cannot say it.

@@ -2,7 +2,10 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <set>
 
+#include "tests/io/model_builder.h"
 #include "tests/io/run_graph.h"
 
 namespace limber {
@@ -150,6 +153,20 @@ TEST(ExportOnnx, WhatTheOpsetCannotSayIsRefused) {
   EXPECT_FALSE(std::filesystem::exists(temp_path("refused.onnx")));
   EXPECT_EQ(export_onnx(g, Parameters(), temp_path("refused.onnx"), {.opset = 3}).code(),
             Code::kInvalidArgument);
+}
+
+TEST(Export, EveryNodeHasANameOfItsOwn) {
+  const Model model = small_net("relu");
+  const std::string path = temp_path("names.onnx");
+  ASSERT_TRUE(export_onnx(model.graph, *model.params, path).ok());
+  onnx::ModelProto proto;
+  std::ifstream file(path, std::ios::binary);
+  ASSERT_TRUE(proto.ParseFromIstream(&file));
+  std::set<std::string> names;
+  for (const onnx::NodeProto& node : proto.graph().node())
+    EXPECT_TRUE(names.insert(node.name()).second) << node.name();
+  EXPECT_GT(names.size(), 4U);
+  std::filesystem::remove(path);
 }
 
 }  // namespace
