@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   LIMBER_ASSERT(sound.ok());
   std::map<std::string, int64_t> ones;
   for (const std::string& symbol : symbols(model->graph)) ones[symbol] = 1;
-  const auto bound = bind(model->graph, ones);
+  const auto bound = limber::bind(model->graph, ones);
   LIMBER_ASSERT(!bound.ok() || verify(*bound).ok());
   return 0;
 }
