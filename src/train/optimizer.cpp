@@ -45,7 +45,11 @@ class OptimizerWriter {
       for (int i = 0; i < graph_.type(t.gradient).rank(); ++i) axes.push_back(i);
       LIMBER_ASSIGN(const ValueId square, emit(graph_, OpKind::kReduceSumSquare, {t.gradient},
                                                {{"axes", axes}, {"keepdims", int64_t{0}}}, "clip"));
-      sum = sum == kNoValue ? square : *emit(graph_, OpKind::kAdd, {sum, square}, {}, "clip");
+      if (sum == kNoValue) {
+        sum = square;
+        continue;
+      }
+      LIMBER_ASSIGN(sum, emit(graph_, OpKind::kAdd, {sum, square}, {}, "clip"));
     }
     LIMBER_ASSIGN(const ValueId norm, emit(graph_, OpKind::kSqrt, {sum}, {}, "clip"));
     const ValueId tiny = graph_.add_constant("clip/tiny", Tensor::scalar(1e-6f));
