@@ -156,7 +156,12 @@ Result<std::unique_ptr<TrainingSession>> build_training(const Model& model, cons
   TrainingOptions training;
   training.step.batch = std::max<int64_t>(1, options.batch);
   training.threads = thread_count(spec);
-  training.trained_last = train.last;
+  if (train.last > 0) {
+    training.choose = [last = train.last](const std::vector<std::string>& trainable) {
+      const auto count = std::min(static_cast<ptrdiff_t>(last), std::ssize(trainable));
+      return Result<std::vector<std::string>>({trainable.end() - count, trainable.end()});
+    };
+  }
   const double start = now_seconds();
   LIMBER_ASSIGN(auto session,
                 TrainingSession::create(model.graph, model.params, make_backends(spec), training));

@@ -47,14 +47,13 @@ Status Trainer::make_session() {
   if (inputs_.graph.inputs().size() != 1)
     return invalid("the model has {} inputs; images go into exactly one", inputs_.graph.inputs().size());
   options_.training.step.soft_targets = options_.mixup > 0;
-  const bool all = options_.train.empty() && options_.freeze.empty();
-  // What is not chosen gets no optimiser state.
-  if (!all) options_.training.trained_last = 1;
+  if (!options_.train.empty() || !options_.freeze.empty()) {
+    options_.training.choose = [this](const std::vector<std::string>& trainable) {
+      return select_parameters(trainable, options_.train, options_.freeze);
+    };
+  }
   LIMBER_ASSIGN(session_, TrainingSession::create(logits_of(inputs_.graph), inputs_.params, inputs_.backends,
                                                   options_.training));
-  if (all) return check_input(session_->images().type(), options_);
-  LIMBER_ASSIGN(const auto chosen, select_parameters(session_->trainable(), options_.train, options_.freeze));
-  LIMBER_TRY(session_->set_trained(chosen));
   return check_input(session_->images().type(), options_);
 }
 

@@ -31,9 +31,9 @@ Result<std::unique_ptr<TrainingSession>> TrainingSession::create(
   made->trainable_ = trainable_parameters(made->prepared_);
   if (made->trainable_.empty()) return invalid("the model has no parameter that can be trained");
   LIMBER_ASSIGN(made->memory_, SharedMemory::reserve(physical_memory()));
-  std::span<const std::string> first = made->trainable_;
-  if (options.trained_last > 0) {
-    first = first.last(std::min(first.size(), static_cast<size_t>(options.trained_last)));
+  std::vector<std::string> first = made->trainable_;
+  if (options.choose) {
+    LIMBER_ASSIGN(first, options.choose(made->trainable_));
   }
   LIMBER_TRY(made->set_trained(first));
   return made;

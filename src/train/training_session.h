@@ -1,6 +1,7 @@
 // Training steps over one set of parameters: which of them are trained may change between two steps.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -20,7 +21,8 @@ struct TrainingOptions {
   // Bytes of activations and gradients a step may use; 0: no limit. Where it is too little to keep all
   // activations, some are computed twice.
   size_t memory_limit = 0;
-  int trained_last = 0;    // above 0: start with only so many tensors, the last ones the model reads
+  // What is trained at first, out of trainable(); everything when empty.
+  std::function<Result<std::vector<std::string>>(const std::vector<std::string>& trainable)> choose;
   size_t max_plans = 256;  // compiled sets that are kept; the one unused for longest goes first
 };
 
@@ -28,7 +30,7 @@ struct TrainingOptions {
 // uses them; do not run other plans over them during a step. Use from one thread.
 class TrainingSession {
  public:
-  // Starts with everything trainable, or with options.trained_last.
+  // Starts with what options.choose says.
   static Result<std::unique_ptr<TrainingSession>> create(const Graph& model,
                                                          std::shared_ptr<Parameters> params,
                                                          std::vector<std::shared_ptr<Backend>> backends,
