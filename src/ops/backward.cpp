@@ -200,19 +200,27 @@ Status check_update(const InferArgs& args, std::initializer_list<int> like_w,
   return {};
 }
 
+const TensorType kEffectType{DType::kF32, Shape{kUpdateEffects}};
+
 Result<Types> infer_sgd_update(const InferArgs& args) {
   LIMBER_TRY(check_update(args, {1, 3}, {2, 4}));
   for (const char* name : {"momentum", "dampening", "decay"}) LIMBER_TRY(check_finite(args, name));
   for (const char* name : {"nesterov", "decoupled"}) LIMBER_TRY(flag_attr(args, name, false).status());
-  if ((args.num_outputs > 1) != args.has(3)) return invalid("velocity must be both read and written");
-  return Types(static_cast<size_t>(args.num_outputs), args.input(0));
+  const bool has_velocity = args.num_outputs > 1 && (args.num_outputs == 2 || args.has(3));
+  if (has_velocity != args.has(3)) return invalid("velocity must be both read and written");
+  Types types(static_cast<size_t>(args.num_outputs), args.input(0));
+  if (args.num_outputs > 2) types[2] = kEffectType;
+  return types;
 }
 
 Result<Types> infer_adam_update(const InferArgs& args) {
   LIMBER_TRY(check_update(args, {1, 3, 4}, {2, 5, 6}));
   for (const char* name : {"beta1", "beta2", "epsilon", "decay"}) LIMBER_TRY(check_finite(args, name));
   LIMBER_TRY(flag_attr(args, "decoupled", true).status());
-  return Types(3, args.input(0));
+  Types types(static_cast<size_t>(args.num_outputs), args.input(0));
+  types[3] = args.input(5);
+  if (args.num_outputs > 4) types[4] = kEffectType;
+  return types;
 }
 
 constexpr AttrSpec kShape = required("shape", AttrKind::kDims);
@@ -245,7 +253,7 @@ constexpr AttrSpec kAdamAttrs[] = {required("beta1", AttrKind::kFloat), required
                                    optional("decoupled", AttrKind::kInt)};
 
 constexpr InPlace kSgdInPlace[] = {{0, 0}, {1, 3}};
-constexpr InPlace kAdamInPlace[] = {{0, 0}, {1, 3}, {2, 4}};
+constexpr InPlace kAdamInPlace[] = {{0, 0}, {1, 3}, {2, 4}, {3, 5}};
 
 }  // namespace
 
@@ -279,10 +287,10 @@ constinit const OpDef kGatherBackwardOp = {
 constinit const OpDef kProdBackwardOp = {OpKind::kProdBackward, 2, 2, 1, 1, kAxes, infer_prod_backward,
                                          flops_per_element<4>};
 constinit const OpDef kSgdUpdateOp = {
-    OpKind::kSgdUpdate, 3,       5,          1, 2, kSgdAttrs, infer_sgd_update, flops_per_element<5>,
+    OpKind::kSgdUpdate, 3,       5,          1, 3, kSgdAttrs, infer_sgd_update, flops_per_element<5>,
     OpFamily::kOther,   nullptr, kSgdInPlace};
 constinit const OpDef kAdamUpdateOp = {
-    OpKind::kAdamUpdate, 6,       7,           3, 3, kAdamAttrs, infer_adam_update, flops_per_element<12>,
+    OpKind::kAdamUpdate, 6,       7,           4, 5, kAdamAttrs, infer_adam_update, flops_per_element<12>,
     OpFamily::kOther,    nullptr, kAdamInPlace};
 
 }  // namespace limber

@@ -85,6 +85,15 @@ Result<Graph> bind(const Graph& graph, const std::map<std::string, int64_t>& sym
 // Names of all symbols in input types, in order of appearance.
 std::vector<std::string> symbols(const Graph& graph);
 
+// The last output of SgdUpdate (2) and AdamUpdate (4), f32[kUpdateEffects]: sums over the parameter's
+// elements. The gradient is that of the loss, without weight decay.
+enum UpdateEffect : int {
+  kEffectGain,             // gradient * (old - new): to first order, how far this step lowers the loss
+  kEffectGradientSquares,  // gradient^2
+  kEffectWeightSquares,    // old^2
+  kUpdateEffects
+};
+
 double node_flops(const Graph& graph, NodeId node);  // REQUIRES: constant shapes
 double node_bytes(const Graph& graph, NodeId node);  // bytes read and written once each
 

@@ -31,7 +31,6 @@ class OptimizerWriter {
     if (options_.clip_norm > 0 && !trained.empty()) {
       LIMBER_ASSIGN(factor_, clip_factor(trained));
     }
-    if (options_.kind != OptimizerKind::kSgd) LIMBER_TRY(count_steps());
     for (const Trained& t : trained) LIMBER_TRY(options_.kind == OptimizerKind::kSgd ? sgd(t) : adam(t));
     return {};
   }
@@ -62,8 +61,7 @@ class OptimizerWriter {
   }
 
   Result<ValueId> state(std::string_view what, std::string_view of, const TensorType& type) {
-    const std::string name =
-        of.empty() ? fmt::format("optimizer/{}", what) : fmt::format("optimizer/{}/{}", what, of);
+    const std::string name = fmt::format("optimizer/{}/{}", what, of);
     if (!params_.contains(name)) {
       LIMBER_ASSIGN(Tensor zeros, Tensor::zeros(type));
       params_.set(name, std::move(zeros));
@@ -71,12 +69,11 @@ class OptimizerWriter {
     return graph_.add_parameter(name, type, Role::kState);
   }
 
-  Status count_steps() {
-    LIMBER_ASSIGN(const ValueId before, state("step", "", {DType::kF32, {}}));
-    const ValueId one = graph_.add_constant("optimizer/one", Tensor::scalar(1.0f));
-    LIMBER_ASSIGN(step_, emit(graph_, OpKind::kAdd, {before, one}, {}, "optimizer/step"));
-    graph_.add_update(before, step_);
-    return {};
+  void add_effect(NodeId update, size_t output, const std::string& parameter) {
+    if (!options_.effects) return;
+    const std::string name = "effect/" + parameter;
+    const TensorType type{DType::kF32, Shape{kUpdateEffects}};
+    graph_.add_output(graph_.add_optional_output(update, output, type, name), name);
   }
 
   Status sgd(const Trained& t) {
@@ -96,6 +93,7 @@ class OptimizerWriter {
                                                velocity ? 2 : 1, parameter.name + "/update"));
     graph_.add_update(t.parameter, graph_.node(node).outputs[0]);
     if (velocity) graph_.add_update(inputs[3], graph_.node(node).outputs[1]);
+    add_effect(node, 2, parameter.name);
     return {};
   }
 
@@ -103,7 +101,9 @@ class OptimizerWriter {
     const Value parameter = graph_.value(t.parameter);
     LIMBER_ASSIGN(const ValueId m, state("mean", parameter.name, parameter.type));
     LIMBER_ASSIGN(const ValueId v, state("square", parameter.name, parameter.type));
-    std::vector<ValueId> inputs = {t.parameter, t.gradient, rate_, m, v, step_};
+    // Of each parameter by itself: not all are trained in every step.
+    LIMBER_ASSIGN(const ValueId step, state("step", parameter.name, {DType::kF32, {}}));
+    std::vector<ValueId> inputs = {t.parameter, t.gradient, rate_, m, v, step};
     if (factor_ != kNoValue) inputs.push_back(factor_);
     const bool decoupled = options_.kind == OptimizerKind::kAdamW;
     LIMBER_ASSIGN(const NodeId node, emit_node(graph_, OpKind::kAdamUpdate, inputs,
@@ -112,11 +112,13 @@ class OptimizerWriter {
                                                 {"epsilon", options_.epsilon},
                                                 {"decay", options_.decay},
                                                 {"decoupled", int64_t{decoupled}}},
-                                               3, parameter.name + "/update"));
+                                               4, parameter.name + "/update"));
     const std::vector<ValueId> outputs = graph_.node(node).outputs;
     graph_.add_update(t.parameter, outputs[0]);
     graph_.add_update(m, outputs[1]);
     graph_.add_update(v, outputs[2]);
+    graph_.add_update(step, outputs[3]);
+    add_effect(node, 4, parameter.name);
     return {};
   }
 
@@ -124,7 +126,7 @@ class OptimizerWriter {
   const ValueId rate_;
   const OptimizerOptions& options_;
   Parameters& params_;
-  ValueId factor_ = kNoValue, step_ = kNoValue;
+  ValueId factor_ = kNoValue;
 };
 
 }  // namespace

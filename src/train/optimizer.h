@@ -21,6 +21,7 @@ struct OptimizerOptions {
   bool decoupled = false;  // SGD: decay the weights directly
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // Adam, AdamW
   double clip_norm = 0;  // above 0: gradients are scaled down when their common norm is larger
+  bool effects = false;  // adds an output "effect/<parameter>" for each; see UpdateEffect
 };
 
 std::string_view optimizer_name(OptimizerKind kind);
@@ -33,7 +34,8 @@ struct Trained {
 
 // Adds a step for each, applied in the order given (that in which gradients are complete, so that none has
 // to wait); reads the rate from `rate` f32[]. State is named "optimizer/<what>/<parameter>" and added to
-// `params` as zeros where it is missing. A step stands after every other reader of its parameter as long
+// `params` as zeros where it is missing, so that a parameter whose state was dropped begins as at its first
+// step. A step stands after every other reader of its parameter as long
 // as nothing that reads it is appended later.
 Status add_optimizer(Graph& graph, const std::vector<Trained>& trained, ValueId rate,
                      const OptimizerOptions& options, Parameters& params);

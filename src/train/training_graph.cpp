@@ -107,7 +107,7 @@ void update_early(Graph& graph) {
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node& node = graph.nodes()[n];
     int64_t ready = -1;
-    bool only_updates = true;
+    bool only_updates = true, updates = false;
     for (ValueId v : node.inputs) {
       if (v == kNoValue || graph.value(v).producer == kNoNode) continue;
       ready = std::max<int64_t>(ready, graph.value(v).producer.index);
@@ -115,13 +115,15 @@ void update_early(Graph& graph) {
     }
     for (ValueId v : node.outputs) {
       if (v == kNoValue) continue;
-      only_updates = only_updates && target[v.index] != kNoValue && readers[v.index].empty();
+      only_updates = only_updates && graph.is_output(v) && readers[v.index].empty();
       if (!only_updates) break;
+      if (target[v.index] == kNoValue) continue;
+      updates = true;
       for (NodeId reader : readers[target[v.index].index]) {
         if (reader.index != n) ready = std::max<int64_t>(ready, reader.index);
       }
     }
-    if (!only_updates || ready < 0 || ready >= n) continue;
+    if (!only_updates || !updates || ready < 0 || ready >= n) continue;
     moved[n] = true;
     after[static_cast<size_t>(ready)].push_back(n);
   }

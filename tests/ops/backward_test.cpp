@@ -66,7 +66,15 @@ TEST(BackwardTypes, AreThoseOfTheForwardInputs) {
       {OpKind::kAdamUpdate,
        {"f16[4]", "f16[4]", "f32[]", "f16[4]", "f16[4]", "f32[]"},
        {{"beta1", 0.9}, {"beta2", 0.99}, {"epsilon", 1e-8}},
-       {"f16[4]", "f16[4]", "f16[4]"}},
+       {"f16[4]", "f16[4]", "f16[4]", "f32[]"}},
+      {OpKind::kSgdUpdate,
+       {"f16[4]", "f16[4]", "f32[]", "f16[4]"},
+       {{"momentum", 0.9}},
+       {"f16[4]", "f16[4]", "f32[3]"}},
+      {OpKind::kAdamUpdate,
+       {"f16[4]", "f16[4]", "f32[]", "f16[4]", "f16[4]", "f32[]"},
+       {{"beta1", 0.9}, {"beta2", 0.99}, {"epsilon", 1e-8}},
+       {"f16[4]", "f16[4]", "f16[4]", "f32[]", "f32[3]"}},
   });
 }
 
@@ -125,7 +133,7 @@ TEST(BackwardTypes, WhatDoesNotBelongTogetherIsRefused) {
        {"f32[4]", "f32[4]", "f32[]", "f32[4]", "f32[2]", "f32[]"},
        adam,
        "like the parameter",
-       3},
+       4},
   });
 }
 

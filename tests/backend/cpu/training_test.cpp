@@ -183,11 +183,14 @@ TEST(Training, Optimisers) {
         {"momentum", 0.9}, {"dampening", 0.1}, {"nesterov", flag}, {"decay", 0.01}, {"decoupled", 1 - flag}};
     expect_same_as_reference({OpKind::kSgdUpdate, {w, g, rate, m}, attrs, 2});
     expect_same_as_reference({OpKind::kSgdUpdate, {w, g, rate, m, factor}, attrs, 2});
+    expect_same_as_reference({OpKind::kSgdUpdate, {w, g, rate, m, factor}, attrs, 3});
     NodeCase adam{OpKind::kAdamUpdate,
                   {w, g, rate, m, v, step, factor},
                   {{"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"decay", 0.01}, {"decoupled", flag}},
-                  3};
+                  4};
     adam.relative = 1e-4;
+    expect_same_as_reference(adam);
+    adam.outputs = 5;
     expect_same_as_reference(adam);
   }
 }

@@ -30,17 +30,26 @@ TEST(RefSgd, Momentum) {
   expect(nesterov[0], w.type(), {1 - 0.1 * (0.5 + 0.9 * 1.15), -2 - 0.1 * (1 + 0.9 * 0.5)});
 }
 
+TEST(RefSgd, EffectIsOfTheLossAlone) {
+  const Tensor w = f32(kTwo, {1, -2}), dw = f32(kTwo, {0.5, 1}), rate = f32({}, {0.1f}),
+               v = f32(kTwo, {1, 0});
+  const auto out = run_all(OpKind::kSgdUpdate, {w, dw, rate, v}, {{"momentum", 0.9}, {"decay", 0.5}}, 3);
+  // velocity: 0.9 + 0.5 + 0.5 * 1, 0 + 1 - 0.5 * 2
+  expect(out[2], f32({kUpdateEffects}, {0, 0, 0}).type(), {0.5 * 0.19, 0.25 + 1, 1 + 4});
+}
+
 TEST(RefAdam, CorrectsItsMoments) {
   const Tensor w = f32(kTwo, {1, -2}), dw = f32(kTwo, {0.5, -1}), rate = f32({}, {0.1f}),
-               m = f32(kTwo, {0.2f, 0}), v = f32(kTwo, {0.3f, 0}), step = f32({}, {3});
+               m = f32(kTwo, {0.2f, 0}), v = f32(kTwo, {0.3f, 0}), step = f32({}, {2});
   for (bool decoupled : {false, true}) {
     const Attrs attrs{{"beta1", 0.9},
                       {"beta2", 0.99},
                       {"epsilon", 1e-3},
                       {"decay", 0.2},
                       {"decoupled", int64_t{decoupled}}};
-    const auto out = run_all(OpKind::kAdamUpdate, {w, dw, rate, m, v, step}, attrs, 3);
+    const auto out = run_all(OpKind::kAdamUpdate, {w, dw, rate, m, v, step}, attrs, 5);
     std::vector<double> new_w, new_m, new_v;
+    double gain = 0;
     for (int64_t i = 0; i < 2; ++i) {
       const double x = element_as_double(w, i), g = element_as_double(dw, i) + (decoupled ? 0 : 0.2 * x);
       new_m.push_back(0.9 * element_as_double(m, i) + 0.1 * g);
@@ -48,10 +57,13 @@ TEST(RefAdam, CorrectsItsMoments) {
       const double corrected = std::sqrt(new_v.back() / (1 - std::pow(0.99, 3)));
       const double shrunk = decoupled ? x - 0.1 * 0.2 * x : x;
       new_w.push_back(shrunk - 0.1 * new_m.back() / (1 - std::pow(0.9, 3)) / (corrected + 1e-3));
+      gain += element_as_double(dw, i) * (x - new_w.back());
     }
     expect(out[0], w.type(), new_w);
     expect(out[1], w.type(), new_m);
     expect(out[2], w.type(), new_v);
+    expect(out[3], step.type(), {3});
+    expect(out[4], f32({kUpdateEffects}, {0, 0, 0}).type(), {gain, 0.25 + 1, 1 + 4});
   }
 }
 

@@ -238,6 +238,42 @@ void take_over(const KernelIo& io, int output, int input, int64_t begin, int64_t
               static_cast<size_t>(end - begin) * sizeof(float));
 }
 
+// Calls step(begin, end, effect) on blocks of the elements, on several threads. Each block has sums of its
+// own in the scratch memory; their order, and so the result, does not depend on the number of threads.
+class UpdateBlocks {
+ public:
+  UpdateBlocks(const Node& node, int effect, int64_t n) : n_(n) {
+    const auto at = static_cast<size_t>(effect);
+    if (at < node.outputs.size() && node.outputs[at] != kNoValue) effect_ = effect;
+  }
+
+  size_t scratch_bytes() const {
+    return effect_ < 0 ? 0 : static_cast<size_t>(blocks() * kUpdateEffects) * sizeof(float);
+  }
+
+  template <typename Step>
+  void run(const KernelIo& io, const Step& step) const {
+    auto* sums = effect_ < 0 ? nullptr : static_cast<float*>(io.scratch);
+    parallel_for(blocks(), 1, [&](int64_t first, int64_t last) {
+      for (int64_t b = first; b < last; ++b)
+        step(b * kGrain, std::min(n_, (b + 1) * kGrain),
+             sums == nullptr ? nullptr : sums + b * kUpdateEffects);
+    });
+    if (sums == nullptr) return;
+    for (int64_t e = 0; e < kUpdateEffects; ++e) {
+      double total = 0;
+      for (int64_t b = 0; b < blocks(); ++b) total += static_cast<double>(sums[b * kUpdateEffects + e]);
+      io.out<float>(effect_)[e] = static_cast<float>(total);
+    }
+  }
+
+ private:
+  int64_t blocks() const { return (n_ + kGrain - 1) / kGrain; }
+
+  int64_t n_;
+  int effect_ = -1;  // output
+};
+
 }  // namespace
 
 KernelPtr make_sgd(const Graph& graph, const Node& node) {
@@ -253,17 +289,20 @@ KernelPtr make_sgd(const Graph& graph, const Node& node) {
                       node.attrs.i("decoupled", 0) != 0};
   const bool velocity = has_input(node, 3), factor = has_input(node, 4);
   const SimdTable& table = simd();
-  return make_kernel([=, &table](const KernelIo& io) {
-    SgdStep step = fixed;
-    step.rate = *io.in<float>(2);
-    if (factor) step.factor = *io.in<float>(4);
-    for_elements(n, kGrain, [&](int64_t begin, int64_t end) {
-      take_over(io, 0, 0, begin, end);
-      if (velocity) take_over(io, 1, 3, begin, end);
-      table.sgd(step, io.out<float>(0) + begin, io.in<float>(1) + begin,
-                velocity ? io.out<float>(1) + begin : nullptr, end - begin);
-    });
-  });
+  const UpdateBlocks blocks(node, 2, n);
+  return make_kernel(
+      [=, &table](const KernelIo& io) {
+        SgdStep step = fixed;
+        step.rate = *io.in<float>(2);
+        if (factor) step.factor = *io.in<float>(4);
+        blocks.run(io, [&](int64_t begin, int64_t end, float* effect) {
+          take_over(io, 0, 0, begin, end);
+          if (velocity) take_over(io, 1, 3, begin, end);
+          table.sgd(step, io.out<float>(0) + begin, io.in<float>(1) + begin,
+                    velocity ? io.out<float>(1) + begin : nullptr, end - begin, effect);
+        });
+      },
+      blocks.scratch_bytes());
 }
 
 KernelPtr make_adam(const Graph& graph, const Node& node) {
@@ -275,20 +314,24 @@ KernelPtr make_adam(const Graph& graph, const Node& node) {
   const double beta1 = node.attrs.f("beta1"), beta2 = node.attrs.f("beta2");
   const bool factor = has_input(node, 6);
   const SimdTable& table = simd();
-  return make_kernel([=, &table](const KernelIo& io) {
-    AdamStep step = fixed;
-    const double count = *io.in<float>(5);
-    step.rate = *io.in<float>(2);
-    if (factor) step.factor = *io.in<float>(6);
-    step.correction1 = static_cast<float>(1 / (1 - std::pow(beta1, count)));
-    step.correction2 = static_cast<float>(1 / (1 - std::pow(beta2, count)));
-    for_elements(n, kGrain, [&](int64_t begin, int64_t end) {
-      for (const auto& [output, input] : {std::pair{0, 0}, std::pair{1, 3}, std::pair{2, 4}})
-        take_over(io, output, input, begin, end);
-      table.adam(step, io.out<float>(0) + begin, io.in<float>(1) + begin, io.out<float>(1) + begin,
-                 io.out<float>(2) + begin, end - begin);
-    });
-  });
+  const UpdateBlocks blocks(node, 4, n);
+  return make_kernel(
+      [=, &table](const KernelIo& io) {
+        AdamStep step = fixed;
+        const float count = *io.in<float>(5) + 1;
+        step.rate = *io.in<float>(2);
+        if (factor) step.factor = *io.in<float>(6);
+        step.correction1 = static_cast<float>(1 / (1 - std::pow(beta1, static_cast<double>(count))));
+        step.correction2 = static_cast<float>(1 / (1 - std::pow(beta2, static_cast<double>(count))));
+        blocks.run(io, [&](int64_t begin, int64_t end, float* effect) {
+          for (const auto& [output, input] : {std::pair{0, 0}, std::pair{1, 3}, std::pair{2, 4}})
+            take_over(io, output, input, begin, end);
+          table.adam(step, io.out<float>(0) + begin, io.in<float>(1) + begin, io.out<float>(1) + begin,
+                     io.out<float>(2) + begin, end - begin, effect);
+        });
+        *io.out<float>(3) = count;
+      },
+      blocks.scratch_bytes());
 }
 
 }  // namespace limber::own

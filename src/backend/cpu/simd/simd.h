@@ -185,8 +185,9 @@ struct SimdTable {
                             int64_t stride, int64_t width);
   void (*average_pool_gradient)(const PoolWindows& windows, const float* dy, float* dx, int64_t stride,
                                 int64_t width);
-  void (*sgd)(const SgdStep& step, float* w, const float* dw, float* velocity, int64_t n);
-  void (*adam)(const AdamStep& step, float* w, const float* dw, float* m, float* v, int64_t n);
+  // `effect`, where it is not null, gets the sums of UpdateEffect over these elements.
+  void (*sgd)(const SgdStep& step, float* w, const float* dw, float* velocity, int64_t n, float* effect);
+  void (*adam)(const AdamStep& step, float* w, const float* dw, float* m, float* v, int64_t n, float* effect);
 };
 
 // The tables this machine can run, best first, ended by nullptr.

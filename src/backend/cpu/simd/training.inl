@@ -285,38 +285,75 @@ void layer_norm_gradient(const LayerNormGradient& g) {
 
 // --- optimisers -------------------------------------------------------------------------------------------
 
-template <bool kVelocity>
-void sgd_as(const SgdStep& s, float* w, const float* dw, float* velocity, int64_t n) {
+// The sums of UpdateEffect; compiled away where they are not asked for.
+template <bool kWanted>
+struct EffectSums {
+  Vec gain{}, gradients{}, weights{};
+
+  LIMBER_INLINE void add(Vec gradient, Vec before, Vec after) {
+    if constexpr (kWanted) {
+      gain += gradient * (before - after);
+      gradients += gradient * gradient;
+      weights += before * before;
+    }
+  }
+  LIMBER_INLINE void store(float* to) const {
+    if constexpr (kWanted) {
+      to[0] = sum_lanes(gain);
+      to[1] = sum_lanes(gradients);
+      to[2] = sum_lanes(weights);
+    }
+  }
+};
+
+template <bool kVelocity, bool kEffect>
+void sgd_as(const SgdStep& s, float* w, const float* dw, float* velocity, int64_t n, float* effect) {
   const float keep = s.decoupled ? 1.0f - s.rate * s.decay : 1.0f, decay = s.decoupled ? 0.0f : s.decay;
+  EffectSums<kEffect> sums;
   each_vector(n, [&](int64_t i, int64_t left) {
-    const Vec old = load_some(w + i, left);
-    const Vec g = load_some(dw + i, left) * s.factor + old * decay;
+    const Vec old = load_some(w + i, left), gradient = load_some(dw + i, left) * s.factor;
+    const Vec g = gradient + old * decay;
     Vec step = g;
     if constexpr (kVelocity) {
       const Vec v = load_some(velocity + i, left) * s.momentum + g * (1.0f - s.dampening);
       store_some(velocity + i, v, left);
       step = s.nesterov ? g + v * s.momentum : v;
     }
-    store_some(w + i, old * keep - step * s.rate, left);
+    const Vec now = old * keep - step * s.rate;
+    sums.add(gradient, old, now);
+    store_some(w + i, now, left);
   });
+  sums.store(effect);
 }
 
-void sgd(const SgdStep& s, float* w, const float* dw, float* velocity, int64_t n) {
-  velocity != nullptr ? sgd_as<true>(s, w, dw, velocity, n) : sgd_as<false>(s, w, dw, velocity, n);
+void sgd(const SgdStep& s, float* w, const float* dw, float* velocity, int64_t n, float* effect) {
+  const bool fast = velocity != nullptr, measured = effect != nullptr;
+  const auto run = fast ? (measured ? sgd_as<true, true> : sgd_as<true, false>)
+                        : (measured ? sgd_as<false, true> : sgd_as<false, false>);
+  run(s, w, dw, velocity, n, effect);
 }
 
-void adam(const AdamStep& s, float* w, const float* dw, float* m, float* v, int64_t n) {
+template <bool kEffect>
+void adam_as(const AdamStep& s, float* w, const float* dw, float* m, float* v, int64_t n, float* effect) {
   const float keep = s.decoupled ? 1.0f - s.rate * s.decay : 1.0f, decay = s.decoupled ? 0.0f : s.decay;
+  EffectSums<kEffect> sums;
   each_vector(n, [&](int64_t i, int64_t left) {
-    const Vec old = load_some(w + i, left);
-    const Vec g = load_some(dw + i, left) * s.factor + old * decay;
+    const Vec old = load_some(w + i, left), gradient = load_some(dw + i, left) * s.factor;
+    const Vec g = gradient + old * decay;
     const Vec mean = load_some(m + i, left) * s.beta1 + g * (1.0f - s.beta1);
     const Vec square = load_some(v + i, left) * s.beta2 + g * g * (1.0f - s.beta2);
     store_some(m + i, mean, left);
     store_some(v + i, square, left);
     const Vec step = mean * s.correction1 / (sqrt_of(square * s.correction2) + s.epsilon);
-    store_some(w + i, old * keep - step * s.rate, left);
+    const Vec now = old * keep - step * s.rate;
+    sums.add(gradient, old, now);
+    store_some(w + i, now, left);
   });
+  sums.store(effect);
+}
+
+void adam(const AdamStep& s, float* w, const float* dw, float* m, float* v, int64_t n, float* effect) {
+  (effect != nullptr ? adam_as<true> : adam_as<false>)(s, w, dw, m, v, n, effect);
 }
 
 // --- pooling ----------------------------------------------------------------------------------------------
