@@ -24,7 +24,7 @@ std::string show_time(double seconds) {
 Progress::Progress(int64_t epochs)
     : epochs_(epochs), terminal_(::isatty(STDERR_FILENO) != 0), shown_(now_seconds()) {}
 
-Status Progress::on_step_end(const StepReport& report) {
+Status Progress::on_step_end(TrainingSession& /*session*/, const StepReport& report) {
   const double now = now_seconds();
   if (now - shown_ >= (terminal_ ? kBarSeconds : kLineSeconds)) show(report, now);
   return {};

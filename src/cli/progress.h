@@ -8,7 +8,7 @@ namespace limber {
 class Progress : public TrainerHook {
  public:
   explicit Progress(int64_t epochs);
-  Status on_step_end(const StepReport& report) override;
+  Status on_step_end(TrainingSession& session, const StepReport& report) override;
   Status on_epoch_end(const EpochReport& report) override;
   void clear();  // the bar, before something else is printed
 

@@ -119,6 +119,26 @@ Status Session::run() {
   return {};
 }
 
+void Session::run_steps(std::vector<double>& seconds) {
+  const ThreadScope threads(plan_->threads);
+  const RunScope running;
+  double before = now_seconds();
+  for (size_t k = 0; k < kernels_.size(); ++k) {
+    kernels_[k]->run();
+    const double after = now_seconds();
+    seconds[k] = after - before;
+    before = after;
+  }
+}
+
+Status Session::run_timed(std::vector<double>& seconds) {
+  if (plan_->params->version() != version_) LIMBER_TRY(refresh());
+  seconds.resize(kernels_.size());
+  run_steps(seconds);
+  if (!plan_->updates.empty()) note_updates();
+  return {};
+}
+
 // Own updates need no refresh: nothing static depends on what the plan updates.
 void Session::note_updates() {
   const uint64_t version = plan_->params->mark_changed(plan_->updates);
@@ -277,16 +297,11 @@ Result<Profile> Session::profile(int runs) {
   }
   profile.total_s = median(totals);
 
-  const ThreadScope threads(plan_->threads);
   std::vector<std::vector<double>> times(kernels_.size());
+  std::vector<double> seconds(kernels_.size());
   for (int r = 0; r < runs; ++r) {
-    double before = now_seconds();
-    for (size_t k = 0; k < kernels_.size(); ++k) {
-      kernels_[k]->run();
-      const double after = now_seconds();
-      times[k].push_back(after - before);
-      before = after;
-    }
+    run_steps(seconds);
+    for (size_t k = 0; k < kernels_.size(); ++k) times[k].push_back(seconds[k]);
   }
   for (size_t k = 0; k < kernels_.size(); ++k) {
     profile.steps.push_back(

@@ -60,6 +60,8 @@ class Session {
   // updates parameters). When a parameter changed since the last run and not by it, what derives from it
   // is refreshed first (this allocates).
   Status run();
+  // The same; seconds[i] becomes the time of step i.
+  Status run_timed(std::vector<double>& seconds);
 
   // Lets go of what derives from parameters until the next run or resume(), which make it again or share
   // what another session holds.
@@ -82,6 +84,7 @@ class Session {
   size_t root_of(int slot) const;
   Status bind();
   void note_updates();
+  void run_steps(std::vector<double>& seconds);
   std::byte* address(int slot) const;
 
   std::shared_ptr<const Plan> plan_;

@@ -149,11 +149,11 @@ Status read_classes(const json& list, std::vector<std::string>& classes) {
   return {};
 }
 
-Status read_options(const json& object, OptionTexts& options) {
-  if (!object.is_object()) return corrupt("'options' is not an object");
+Status read_texts(const json& object, std::string_view what, OptionTexts& texts) {
+  if (!object.is_object()) return corrupt("'{}' is not an object", what);
   for (const auto& [key, value] : object.items()) {
-    if (!value.is_string()) return corrupt("option '{}' is not text", key);
-    options[key] = value.get<std::string>();
+    if (!value.is_string()) return corrupt("'{}' in '{}' is not text", key, what);
+    texts[key] = value.get<std::string>();
   }
   return {};
 }
@@ -184,20 +184,25 @@ Status read_version(Reader& in) {
     return unsupported("version {} is newer than this program reads ({}); update Limber", version,
                        kCheckpointVersion);
   }
+  if (version < kCheckpointVersion) {
+    return unsupported("version {} is older than this program reads ({}); begin the training anew", version,
+                       kCheckpointVersion);
+  }
   return {};
 }
 
 Status read_parts(Reader& in, Manifest& manifest) {
   CheckpointInfo& info = manifest.info;
   const json *state = in.find("state"), *input = in.find("input"), *options = in.find("options"),
-             *classes = in.find("classes"), *files = in.find("files");
+             *classes = in.find("classes"), *notes = in.find("notes"), *files = in.find("files");
   uint64_t recorded = 0;
   in.read_hex("seed", info.seed);
   in.read_hex("fingerprint", recorded);
   LIMBER_TRY(in.status());
   LIMBER_TRY(read_state(*state, info.state));
   LIMBER_TRY(read_input(*input, info.input));
-  LIMBER_TRY(read_options(*options, info.options));
+  LIMBER_TRY(read_texts(*options, "options", info.options));
+  LIMBER_TRY(read_texts(*notes, "notes", info.notes));
   LIMBER_TRY(read_classes(*classes, info.classes));
   if (recorded != fingerprint(info.options)) return corrupt("'options' do not match 'fingerprint'");
   return read_files(*files, manifest.files);
@@ -220,6 +225,7 @@ std::string format_manifest(const Manifest& manifest) {
   out["options"] = info.options;
   out["input"] = write_input(info.input);
   out["classes"] = info.classes;
+  out["notes"] = info.notes;
   out["files"] = ordered_json::object();
   for (const auto& [name, file] : manifest.files)
     out["files"][name] = {{"bytes", file.bytes}, {"hash", hex(file.hash)}};

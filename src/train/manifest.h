@@ -10,7 +10,7 @@
 
 namespace limber {
 
-inline constexpr int kCheckpointVersion = 1;
+inline constexpr int kCheckpointVersion = 2;
 
 // Where a training stands between two updates. Together with weights and optimiser state it is all that is
 // needed to go on as if nothing had happened.
@@ -39,6 +39,7 @@ struct CheckpointInfo {
   OptionTexts options;
   std::vector<std::string> classes;
   AugmentOptions input;  // what is the same in training and evaluation
+  OptionTexts notes;     // where parts of a training beside the loop stand, each under its own name
 };
 
 struct FileRecord {

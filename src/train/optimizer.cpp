@@ -24,8 +24,8 @@ Result<Kind> parse_name(const std::array<std::string_view, kCount>& names, std::
 
 class OptimizerWriter {
  public:
-  OptimizerWriter(Graph& graph, ValueId rate, const OptimizerOptions& options, Parameters& params)
-      : graph_(graph), rate_(rate), options_(options), params_(params) {}
+  OptimizerWriter(Graph& graph, ValueId rate, const OptimizerOptions& options)
+      : graph_(graph), rate_(rate), options_(options) {}
 
   Status run(const std::vector<Trained>& trained) {
     if (options_.clip_norm > 0 && !trained.empty()) {
@@ -60,13 +60,8 @@ class OptimizerWriter {
     return emit(graph_, OpKind::kMin, {ratio, one}, {}, "clip");
   }
 
-  Result<ValueId> state(std::string_view what, std::string_view of, const TensorType& type) {
-    const std::string name = fmt::format("optimizer/{}/{}", what, of);
-    if (!params_.contains(name)) {
-      LIMBER_ASSIGN(Tensor zeros, Tensor::zeros(type));
-      params_.set(name, std::move(zeros));
-    }
-    return graph_.add_parameter(name, type, Role::kState);
+  ValueId state(std::string_view what, std::string_view of, const TensorType& type) {
+    return graph_.add_parameter(fmt::format("optimizer/{}/{}", what, of), type, Role::kState);
   }
 
   void add_effect(NodeId update, size_t output, const std::string& parameter) {
@@ -81,9 +76,7 @@ class OptimizerWriter {
     std::vector<ValueId> inputs = {t.parameter, t.gradient, rate_};
     const bool velocity = options_.momentum > 0;
     if (velocity || factor_ != kNoValue) inputs.push_back(kNoValue);
-    if (velocity) {
-      LIMBER_ASSIGN(inputs[3], state("velocity", parameter.name, parameter.type));
-    }
+    if (velocity) inputs[3] = state("velocity", parameter.name, parameter.type);
     if (factor_ != kNoValue) inputs.push_back(factor_);
     LIMBER_ASSIGN(const NodeId node, emit_node(graph_, OpKind::kSgdUpdate, inputs,
                                                {{"momentum", options_.momentum},
@@ -99,10 +92,10 @@ class OptimizerWriter {
 
   Status adam(const Trained& t) {
     const Value parameter = graph_.value(t.parameter);
-    LIMBER_ASSIGN(const ValueId m, state("mean", parameter.name, parameter.type));
-    LIMBER_ASSIGN(const ValueId v, state("square", parameter.name, parameter.type));
+    const ValueId m = state("mean", parameter.name, parameter.type);
+    const ValueId v = state("square", parameter.name, parameter.type);
     // Of each parameter by itself: not all are trained in every step.
-    LIMBER_ASSIGN(const ValueId step, state("step", parameter.name, {DType::kF32, {}}));
+    const ValueId step = state("step", parameter.name, {DType::kF32, {}});
     std::vector<ValueId> inputs = {t.parameter, t.gradient, rate_, m, v, step};
     if (factor_ != kNoValue) inputs.push_back(factor_);
     const bool decoupled = options_.kind == OptimizerKind::kAdamW;
@@ -125,7 +118,6 @@ class OptimizerWriter {
   Graph& graph_;
   const ValueId rate_;
   const OptimizerOptions& options_;
-  Parameters& params_;
   ValueId factor_ = kNoValue;
 };
 
@@ -141,8 +133,8 @@ Result<ScheduleKind> parse_schedule(std::string_view name) {
 }
 
 Status add_optimizer(Graph& graph, const std::vector<Trained>& trained, ValueId rate,
-                     const OptimizerOptions& options, Parameters& params) {
-  return OptimizerWriter(graph, rate, options, params).run(trained);
+                     const OptimizerOptions& options) {
+  return OptimizerWriter(graph, rate, options).run(trained);
 }
 
 double rate_at(const ScheduleOptions& options, int64_t step, int64_t total) {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "ir/graph.h"
-#include "ir/parameters.h"
 
 namespace limber {
 
@@ -33,12 +32,11 @@ struct Trained {
 };
 
 // Adds a step for each, applied in the order given (that in which gradients are complete, so that none has
-// to wait); reads the rate from `rate` f32[]. State is named "optimizer/<what>/<parameter>" and added to
-// `params` as zeros where it is missing, so that a parameter whose state was dropped begins as at its first
-// step. A step stands after every other reader of its parameter as long
+// to wait); reads the rate from `rate` f32[]. State is named "optimizer/<what>/<parameter>" and is
+// zero before the first step of a parameter; see add_missing_state. A step stands after every other reader of its parameter as long
 // as nothing that reads it is appended later.
 Status add_optimizer(Graph& graph, const std::vector<Trained>& trained, ValueId rate,
-                     const OptimizerOptions& options, Parameters& params);
+                     const OptimizerOptions& options);
 
 enum class ScheduleKind : uint8_t { kConstant, kStep, kCosine };
 

@@ -96,6 +96,8 @@ Result<TrainingSummary> Trainer::run() {
     saved_step_ = state_.step;
     rate_ = rate_at(options_.schedule, state_.step - 1, total_updates());
   }
+  const TrainingLength length{updates_per_epoch(), total_updates()};
+  for (TrainerHook* hook : inputs_.hooks) LIMBER_TRY(hook->on_begin(*session_, state_, length));
   LIMBER_ASSIGN(const Ending ending, loop());
   return TrainingSummary{ending, state_, reports_, loader_->skipped()};
 }
@@ -147,7 +149,16 @@ Status Trainer::update() {
   state_.batch += micro;
   ++state_.step;
   const StepReport report{state_, batches_, loss, rate_};
-  for (TrainerHook* hook : inputs_.hooks) LIMBER_TRY(hook->on_step_end(report));
+  for (TrainerHook* hook : inputs_.hooks) LIMBER_TRY(hook->on_step_end(*session_, report));
+  return write_lines();
+}
+
+Status Trainer::write_lines() {
+  for (TrainerHook* hook : inputs_.hooks) {
+    for (const std::string& line : hook->take_lines()) {
+      if (history_) LIMBER_TRY(history_->add(line));
+    }
+  }
   return {};
 }
 
@@ -232,8 +243,8 @@ bool Trainer::out_of_patience() const {
 
 Status Trainer::save(bool best) {
   if (inputs_.folder == nullptr) return {};
-  const CheckpointInfo info{state_, options_.seed, texts(), inputs_.data->class_names(),
-                            options_.augmentation};
+  CheckpointInfo info{state_, options_.seed, texts(), inputs_.data->class_names(), options_.augmentation, {}};
+  for (const TrainerHook* hook : inputs_.hooks) hook->save(info.notes);
   const Status status = inputs_.folder->save(inputs_.graph, *inputs_.params, info, best);
   if (is_divergence(status)) return diverged(status.message());
   if (!status.ok()) {

@@ -40,14 +40,29 @@ struct StepReport {
   double loss = 0, rate = 0;
 };
 
+// How long a training is, in updates.
+struct TrainingLength {
+  int64_t epoch = 0, total = 0;
+};
+
 // Called by the training loop, from its thread. A failure ends the training.
 class TrainerHook {
  public:
   virtual ~TrainerHook() = default;
+  // Once, before the first step of this process.
+  virtual Status on_begin(TrainingSession& /*session*/, const TrainingState& /*state*/,
+                          const TrainingLength& /*length*/) {
+    return {};
+  }
   // Before the first micro-batch of an update; may change what is trained.
   virtual Status on_step_begin(TrainingSession& /*session*/, const TrainingState& /*state*/) { return {}; }
-  virtual Status on_step_end(const StepReport& /*report*/) { return {}; }
+  virtual Status on_step_end(TrainingSession& /*session*/, const StepReport& /*report*/) { return {}; }
   virtual Status on_epoch_end(const EpochReport& /*report*/) { return {}; }
+  // Adds what it needs to go on as if nothing had happened; it is in CheckpointInfo::notes when a training
+  // goes on.
+  virtual void save(OptionTexts& /*notes*/) const {}
+  // Lines for the history, each with a "step", since the last call.
+  virtual std::vector<std::string> take_lines() { return {}; }
 };
 
 struct TrainerInputs {
@@ -96,6 +111,7 @@ class Trainer {
   Result<float> micro_batch(Phase phase);
   Status fill(const Batch& batch);
   Status count(const Batch& batch);
+  Status write_lines();
   Status end_epoch(bool& stopped);
   bool take_validation(const Evaluation& validation);
   Status save(bool best);

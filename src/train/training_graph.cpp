@@ -140,8 +140,8 @@ void update_early(Graph& graph) {
 
 class StepBuilder {
  public:
-  StepBuilder(const Graph& prepared, const StepOptions& options, Phase phase, Parameters& params)
-      : graph_(prepared), options_(options), phase_(phase), params_(params) {}
+  StepBuilder(const Graph& prepared, const StepOptions& options, Phase phase)
+      : graph_(prepared), options_(options), phase_(phase) {}
 
   Result<Graph> build(std::span<const std::string> names) {
     LIMBER_ASSIGN(const std::vector<ValueId> targets, find(names));
@@ -199,7 +199,7 @@ class StepBuilder {
     if (phase_ != Phase::kUpdate) LIMBER_TRY(accumulate(trained));
     if (phase_ == Phase::kStart || phase_ == Phase::kAccumulate) return {};
     const ValueId rate = graph_.add_input("rate", {DType::kF32, {}});
-    return add_optimizer(graph_, trained, rate, options_.optimizer, params_);
+    return add_optimizer(graph_, trained, rate, options_.optimizer);
   }
 
   // Replaces each gradient by its sum so far, as the mean over the micro-batches.
@@ -209,10 +209,6 @@ class StepBuilder {
     for (Trained& t : trained) {
       const Value parameter = graph_.value(t.parameter);
       const std::string name = "gradient/" + parameter.name;
-      if (!params_.contains(name)) {
-        LIMBER_ASSIGN(Tensor zeros, Tensor::zeros(parameter.type));
-        params_.set(name, std::move(zeros));
-      }
       const ValueId sum = graph_.add_parameter(name, parameter.type, Role::kState);
       LIMBER_ASSIGN(t.gradient, emit(graph_, OpKind::kMul, {t.gradient, share}, {}, name));
       if (phase_ != Phase::kStart) {
@@ -226,7 +222,6 @@ class StepBuilder {
   Graph graph_;
   const StepOptions& options_;
   const Phase phase_;
-  Parameters& params_;
 };
 
 }  // namespace
@@ -265,8 +260,17 @@ std::vector<std::string> trainable_parameters(const Graph& graph) {
 }
 
 Result<Graph> training_step(const Graph& prepared, std::span<const std::string> trained,
-                            const StepOptions& options, Phase phase, Parameters& params) {
-  return StepBuilder(prepared, options, phase, params).build(trained);
+                            const StepOptions& options, Phase phase) {
+  return StepBuilder(prepared, options, phase).build(trained);
+}
+
+Status add_missing_state(const Graph& step, Parameters& params) {
+  for (const Value& value : step.values()) {
+    if (value.role != Role::kState || params.contains(value.name)) continue;
+    LIMBER_ASSIGN(Tensor zeros, Tensor::zeros(value.type));
+    params.set(value.name, std::move(zeros));
+  }
+  return {};
 }
 
 namespace {

@@ -45,7 +45,10 @@ std::vector<std::string> trainable_parameters(const Graph& prepared);
 // The step that trains exactly `trained`. Outputs: "loss" f32[], "logits" (the model's first output), then
 // updates. Inputs: those of the model, those of the loss, and "rate" f32[].
 Result<Graph> training_step(const Graph& prepared, std::span<const std::string> trained,
-                            const StepOptions& options, Phase phase, Parameters& params);
+                            const StepOptions& options, Phase phase);
+
+// Adds to `params`, as zeros, what the optimiser or micro-batches of `step` keep and is not there yet.
+Status add_missing_state(const Graph& step, Parameters& params);
 
 // A step needs less memory when activations that are cheap to make are made again for the backward pass:
 // how many there are, and the step with the `count` largest of them made twice.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/op_def.h"
+
 namespace limber {
 namespace {
 
@@ -50,6 +52,7 @@ Status TrainingSession::set_trained(std::span<const std::string> names) {
 Result<Session*> TrainingSession::session(std::span<const std::string> names, Phase phase) {
   const std::string key = key_of(names, phase);
   if (const auto found = by_key_.find(key); found != by_key_.end()) {
+    LIMBER_TRY(add_missing_state(found->second->session->plan().graph, *params_));
     sessions_.splice(sessions_.begin(), sessions_, found->second);
     return sessions_.front().session.get();
   }
@@ -66,7 +69,8 @@ Result<Session*> TrainingSession::session(std::span<const std::string> names, Ph
 
 Result<std::unique_ptr<Session>> TrainingSession::compile_set(std::span<const std::string> names,
                                                               Phase phase) {
-  LIMBER_ASSIGN(const Graph graph, training_step(prepared_, names, options_.step, phase, *params_));
+  LIMBER_ASSIGN(const Graph graph, training_step(prepared_, names, options_.step, phase));
+  LIMBER_TRY(add_missing_state(graph, *params_));
   LIMBER_ASSIGN(auto plan, compile_step(graph));
   if (options_.memory_limit > 0 && plan->arena_bytes > options_.memory_limit) {
     LIMBER_ASSIGN(plan, compile_within_limit(graph, names.size()));
@@ -136,11 +140,25 @@ void TrainingSession::set_rate(double rate) { rate_ = static_cast<float>(rate); 
 Result<float> TrainingSession::step(Phase phase) {
   LIMBER_ASSIGN(Session* const session, current(phase));
   if (Tensor rate = named_input("rate"); rate.valid()) rate.data<float>()[0] = rate_;
-  LIMBER_TRY(session->run());
+  const bool updates = phase == Phase::kUpdate || phase == Phase::kFinish;
+  LIMBER_TRY(timed_ && updates ? session->run_timed(seconds_) : session->run());
   return session->output(0).data<float>()[0];
 }
 
 Tensor TrainingSession::logits() const { return active_->output(1); }
+
+std::vector<Effect> TrainingSession::effects() const {
+  LIMBER_ASSERT(options_.step.optimizer.effects);
+  const std::vector<Output>& outputs = active_->plan().graph.outputs();
+  std::map<std::string_view, size_t> index;
+  for (size_t i = 0; i < outputs.size(); ++i) index[outputs[i].name] = i;
+  std::vector<Effect> effects;
+  for (const std::string& name : trained_) {
+    const auto sums = active_->output(index.at("effect/" + name)).data<float>();
+    effects.push_back({sums[kEffectGain], sums[kEffectGradientSquares], sums[kEffectWeightSquares]});
+  }
+  return effects;
+}
 
 Result<const Plan*> TrainingSession::plan(Phase phase) {
   LIMBER_ASSIGN(Session* const next, session(trained_, phase));

@@ -26,6 +26,11 @@ struct TrainingOptions {
   size_t max_plans = 256;  // compiled sets that are kept; the one unused for longest goes first
 };
 
+// See UpdateEffect.
+struct Effect {
+  double gain = 0, gradient_squares = 0, weight_squares = 0;
+};
+
 // Parameters and optimiser state live in `params` (state under "optimizer/.."), shared with whatever else
 // uses them; do not run other plans over them during a step. Use from one thread.
 class TrainingSession {
@@ -56,6 +61,14 @@ class TrainingSession {
   // One step on what the inputs hold; returns the loss before the update.
   Result<float> step(Phase phase = Phase::kUpdate);
   Tensor logits() const;  // of the last step
+  // Of the last step, which updated: what it did to each trained parameter, in the order of trained().
+  // REQUIRES: options().step.optimizer.effects
+  std::vector<Effect> effects() const;
+
+  // From now on, steps that update are timed, node by node. What the last one took, with the plan it ran.
+  void set_timed(bool timed) { timed_ = timed; }
+  const std::vector<double>& step_seconds() const { return seconds_; }
+  const Plan& timed_plan() const { return active_->plan(); }
 
   // What the current set runs; `phase` as in step().
   Result<const Plan*> plan(Phase phase = Phase::kUpdate);
@@ -91,6 +104,8 @@ class TrainingSession {
   Session* active_ = nullptr;  // ran last; holds what derives from parameters
   int assignment_ = -1;        // how the first plan's kernels were chosen; the others follow it
   float rate_ = 0;
+  bool timed_ = false;
+  std::vector<double> seconds_;
 };
 
 }  // namespace limber

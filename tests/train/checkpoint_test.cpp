@@ -134,7 +134,7 @@ TEST(Checkpoint, HostileManifestsAreRefused) {
         std::string(100000, '[')}) {
     expect_failure(parse_manifest(text), Code::kCorrupt, {});
   }
-  expect_failure(parse_manifest(with("\"version\": 1", "\"version\": 2")), Code::kUnsupported,
+  expect_failure(parse_manifest(with("\"version\": 2", "\"version\": 3")), Code::kUnsupported,
                  {"update Limber"});
 }
 

@@ -11,7 +11,7 @@ namespace {
 class StopAfter : public TrainerHook {
  public:
   explicit StopAfter(int64_t step) : step_(step) {}
-  Status on_step_end(const StepReport& report) override {
+  Status on_step_end(TrainingSession& /*session*/, const StepReport& report) override {
     if (report.state.step == step_) stop = true;
     return {};
   }
@@ -139,7 +139,7 @@ TEST(Trainer, ACheckpointInTheMiddleOfAnEpochIsEnough) {
   ASSERT_TRUE(train(tiny_inputs(alone.get()), options).ok());
   // A crash after the checkpoint of step 4, with history and checkpoints of later steps not yet there.
   class Crash : public TrainerHook {
-    Status on_step_end(const StepReport& report) override {
+    Status on_step_end(TrainingSession& /*session*/, const StepReport& report) override {
       return report.state.step == 5 ? invalid("crash") : Status();
     }
   } crash;

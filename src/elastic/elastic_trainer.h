@@ -1,0 +1,111 @@
+// Training within a share of the time of full training: decides, again and again, what is trained.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "elastic/select.h"
+#include "train/trainer.h"
+
+namespace limber {
+
+enum class ImportanceKind : uint8_t {
+  kGain,          // gradient times update: how far a step on this tensor lowers the loss
+  kGradientNorm,  // of the tensor's gradient
+  kMagnitude,     // norm of the tensor itself
+};
+std::string_view importance_name(ImportanceKind kind);
+Result<ImportanceKind> parse_importance(std::string_view name);
+
+struct ElasticOptions {
+  double rho = 0.5;            // time of the whole training, as a share of training everything
+  double interval_epochs = 3;  // from one choice to the next
+  int64_t interval_steps = 0;  // instead, where above 0
+  ImportanceKind importance = ImportanceKind::kGain;
+  std::vector<std::string> always, never;  // patterns, see train/select.h
+  // What is not chosen never comes back, and the share falls in the course of the training from 3/2 to 1/2
+  // of rho: how training by pruning works, to compare with.
+  bool one_way = false;
+};
+
+// By the names of the command's options.
+OptionTexts describe(const ElasticOptions& options);
+
+// A training begins with a survey: a few steps that train parts of the tensors in turn and are timed, so
+// that the time of any choice is known; parts, since training everything at once would need the memory that
+// the choice is to save. Then, for each interval, a few steps on all tensors within reach of the budget
+// show what each is worth, and the best choice is trained until the next interval. Every one of these steps
+// trains: no gradient is computed for measuring alone. What surveys and probes take beyond the budget is
+// saved in the steps that follow.
+class ElasticTrainer : public TrainerHook {
+ public:
+  // `note`: what save() wrote under "elastic" when a training goes on, else empty.
+  static Result<std::unique_ptr<ElasticTrainer>> create(const ElasticOptions& options, std::string_view note);
+
+  // From the next step on. Thread-safe. REQUIRES: 0 < rho <= 1
+  void set_rho(double rho) { asked_rho_ = rho; }
+
+  Status on_begin(TrainingSession& session, const TrainingState& state,
+                  const TrainingLength& length) override;
+  Status on_step_begin(TrainingSession& session, const TrainingState& state) override;
+  Status on_step_end(TrainingSession& session, const StepReport& report) override;
+  void save(OptionTexts& notes) const override;
+  std::vector<std::string> take_lines() override { return std::exchange(lines_, {}); }
+
+  // Null before on_begin().
+  const StepCosts* costs() const { return costs_.get(); }
+  const Selection& selection() const { return selection_; }
+  double rho() const { return rho_; }
+  // Tensors that left and came back so far.
+  int64_t returned() const;
+  // One line for people about the present choice; empty before the first.
+  std::string summary() const;
+
+ private:
+  enum class Stage : uint8_t { kSurvey, kProbe, kTrain };
+
+  explicit ElasticTrainer(const ElasticOptions& options)
+      : options_(options), asked_rho_(options.rho), rho_(options.rho) {}
+  Status restore(std::string_view note);
+  Status make_masks(TrainingSession& session);
+  Status begin_stage(TrainingSession& session, Stage stage, int64_t step);
+  Status survey(TrainingSession& session);
+  Status probe(TrainingSession& session);
+  Status choose(TrainingSession& session, int64_t step);
+  Status fit_memory(TrainingSession& session, SelectionRequest& request);
+  Status train_mask(TrainingSession& session, const TensorMask& mask);
+  std::vector<std::string> names_of(const TensorMask& mask) const;
+  double budget(int64_t step) const;
+  double share_at(int64_t step) const;
+  int64_t interval() const;
+  std::vector<double> importance() const;
+  void note_measured(int64_t step);
+  void record_choice(TrainingSession& session, int64_t step, double overhead);
+
+  const ElasticOptions options_;
+  std::atomic<double> asked_rho_;
+  double rho_;
+  TrainingLength length_;
+  std::unique_ptr<StepCosts> costs_;
+  TensorMask always_, never_;
+
+  // Saved with a checkpoint.
+  Stage stage_ = Stage::kSurvey;
+  int64_t stage_steps_ = 0;  // done in this stage
+  int64_t stage_end_ = 0;    // kTrain: the update at which the next probe begins
+  double debt_ = 0;          // seconds spent beyond the budget by surveys and probes
+  double correction_ = 1;    // measured by predicted time, for the choices so far
+  std::vector<Effect> effects_;
+  Selection selection_;
+  std::vector<int64_t> times_left_, times_returned_;  // by tensor
+  std::optional<std::map<std::string, std::vector<double>>> restored_times_;
+
+  std::vector<double> measured_;  // seconds of steps since the choice
+  std::vector<std::string> lines_;
+};
+
+}  // namespace limber

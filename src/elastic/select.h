@@ -1,0 +1,30 @@
+// Which tensors are worth training within a budget.
+#pragma once
+
+#include <limits>
+
+#include "elastic/step_costs.h"
+
+namespace limber {
+
+struct SelectionRequest {
+  std::vector<double> importance;  // by tensor
+  double seconds = 0;              // for a step
+  double kept_bytes = std::numeric_limits<double>::infinity();  // see StepCosts::kept_bytes
+  TensorMask always, never;                                     // by tensor; empty: none
+};
+
+struct Selection {
+  TensorMask mask;  // never empty
+  double seconds = 0, importance = 0;
+  bool within = true;  // false: even the cheapest allowed choice, which this is, exceeds the budget
+};
+
+// The time of a choice is that of the graph it leaves, not of a chain: the exact optimum for the chain that
+// is nearest to the network is checked against the graph, and solved again with less where it needs more.
+Selection select_tensors(const StepCosts& costs, const SelectionRequest& request);
+
+// Tensors that fit into a budget at all, trained alone.
+TensorMask reachable_tensors(const StepCosts& costs, double seconds);
+
+}  // namespace limber

@@ -1,0 +1,216 @@
+#include "elastic/step_costs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace limber {
+namespace {
+
+constexpr size_t kRemembered = 3;
+
+using Bits = std::vector<uint64_t>;
+
+void merge(Bits& into, const Bits& from) {
+  for (size_t i = 0; i < into.size(); ++i) into[i] |= from[i];
+}
+
+int count(const Bits& bits) {
+  int total = 0;
+  for (uint64_t word : bits) total += __builtin_popcountll(word);
+  return total;
+}
+
+// A name for each node that is the same in the steps of different subsets: gradients of one node have the
+// same name, but differ in operator or type.
+std::vector<std::string> node_keys(const Graph& graph) {
+  std::map<std::string, int> seen;
+  std::vector<std::string> keys;
+  for (const Node& node : graph.nodes()) {
+    std::string key = std::string(op_name(node.op)) + ' ' + node.name;
+    for (ValueId v : node.outputs) {
+      if (v == kNoValue) continue;
+      key += ' ' + graph.type(v).to_string();
+      break;
+    }
+    const int before = seen[key]++;
+    keys.push_back(before == 0 ? key : key + ' ' + std::to_string(before));
+  }
+  return keys;
+}
+
+// By step of a plan: the node it is counted for. A reorder counts for the node that reads its result, or
+// else for the one that made what it reorders.
+std::vector<NodeId> served_nodes(const Plan& plan) {
+  std::vector<NodeId> served(plan.steps.size(), kNoNode);
+  std::map<int, NodeId> reader;  // by slot
+  for (size_t s = plan.steps.size(); s-- > 0;) {
+    const Step& step = plan.steps[s];
+    served[s] = step.node;
+    for (size_t i = 0; i < step.outputs.size() && served[s] == kNoNode; ++i) {
+      const auto it = reader.find(step.outputs[i]);
+      if (it != reader.end()) served[s] = it->second;
+    }
+    for (int slot : step.inputs) reader[slot] = served[s];
+  }
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    if (served[s] != kNoNode || plan.steps[s].inputs.empty()) continue;
+    const ValueId v = plan.slots[static_cast<size_t>(plan.steps[s].inputs[0])].value;
+    if (v != kNoValue) served[s] = plan.graph.value(v).producer;
+  }
+  return served;
+}
+
+}  // namespace
+
+StepCosts::StepCosts(const Graph& full, std::vector<std::string> tensors)
+    : tensors_(std::move(tensors)), nodes_(full.num_nodes()) {
+  const std::vector<std::string> keys = node_keys(full);
+  for (size_t n = 0; n < nodes_.size(); ++n) nodes_[n].key = keys[n];
+  find_uses(full);
+}
+
+void StepCosts::find_uses(const Graph& full) {
+  const Bits none((tensors_.size() + 63) / 64, 0);
+  std::vector<Bits> serves(full.num_values(), none);
+  std::vector<bool> always(full.num_values(), false);
+  std::map<std::string_view, size_t> index;
+  for (size_t k = 0; k < tensors_.size(); ++k) index[tensors_[k]] = k;
+  // An update of a parameter, of state of its optimiser ("optimizer/<what>/<parameter>") or an effect.
+  const auto tensor_of = [&](std::string_view name) -> int64_t {
+    for (;;) {
+      if (const auto it = index.find(name); it != index.end()) return static_cast<int64_t>(it->second);
+      const size_t slash = name.find('/');
+      if (slash == std::string_view::npos) return -1;
+      name.remove_prefix(slash + 1);
+    }
+  };
+  for (const Output& output : full.outputs()) {
+    const std::string_view name =
+        output.into != kNoValue ? std::string_view(full.value(output.into).name) : output.name;
+    const int64_t k = tensor_of(name);
+    if (k < 0) {
+      always[output.value.index] = true;
+    } else {
+      serves[output.value.index][static_cast<size_t>(k) / 64] |= uint64_t{1} << (k % 64);
+    }
+  }
+  for (size_t n = full.num_nodes(); n-- > 0;) {
+    const Node& node = full.nodes()[n];
+    NodeCost& cost = nodes_[n];
+    cost.serves = cost.kept_for = none;
+    for (ValueId v : node.outputs) {
+      if (v == kNoValue) continue;
+      merge(cost.serves, serves[v.index]);
+      cost.always = cost.always || always[v.index];
+    }
+    for (ValueId v : node.inputs) {
+      if (v == kNoValue) continue;
+      merge(serves[v.index], cost.serves);
+      if (cost.always) always[v.index] = true;
+    }
+  }
+  // What forward nodes make and nodes that only serve updates read.
+  for (size_t n = 0; n < full.num_nodes(); ++n) {
+    if (nodes_[n].always) continue;
+    for (ValueId v : full.nodes()[n].inputs) {
+      if (v == kNoValue || full.value(v).producer == kNoNode) continue;
+      NodeCost& maker = nodes_[full.value(v).producer.index];
+      if (!maker.always) continue;
+      maker.kept_bytes = std::max(maker.kept_bytes, static_cast<int64_t>(full.type(v).bytes()));
+      merge(maker.kept_for, nodes_[n].serves);
+    }
+  }
+}
+
+void StepCosts::observe(const Plan& plan, std::span<const double> seconds) {
+  const std::vector<std::string> keys = node_keys(plan.graph);
+  const std::vector<NodeId> served = served_nodes(plan);
+  std::map<std::string, double> sums;
+  for (size_t s = 0; s < served.size(); ++s) {
+    if (served[s] != kNoNode) sums[keys[served[s].index]] += seconds[s];
+  }
+  for (const std::string& key : keys) {
+    std::vector<double>& last = times_[key];
+    if (last.size() == kRemembered) last.erase(last.begin());
+    const auto it = sums.find(key);
+    last.push_back(it == sums.end() ? 0.0 : it->second);  // views take no time
+  }
+  take_times();
+}
+
+void StepCosts::set_times(std::map<std::string, std::vector<double>> times) {
+  times_ = std::move(times);
+  take_times();
+}
+
+void StepCosts::take_times() {
+  for (NodeCost& node : nodes_) {
+    const auto it = times_.find(node.key);
+    node.known = it != times_.end() && !it->second.empty();
+    if (node.known) node.seconds = *std::min_element(it->second.begin(), it->second.end());
+  }
+}
+
+bool StepCosts::complete() const {
+  return std::all_of(nodes_.begin(), nodes_.end(), [](const NodeCost& node) { return node.known; });
+}
+
+Bits StepCosts::bits_of(const TensorMask& mask) const {
+  Bits bits((tensors_.size() + 63) / 64, 0);
+  for (size_t k = 0; k < mask.size(); ++k) {
+    if (mask[k]) bits[k / 64] |= uint64_t{1} << (k % 64);
+  }
+  return bits;
+}
+
+bool StepCosts::any(const Bits& bits, const Bits& mask) const {
+  for (size_t i = 0; i < bits.size(); ++i) {
+    if ((bits[i] & mask[i]) != 0) return true;
+  }
+  return false;
+}
+
+double StepCosts::predict(const TensorMask& mask) const {
+  const Bits bits = bits_of(mask);
+  double total = 0;
+  for (const NodeCost& node : nodes_) {
+    if (node.always || any(node.serves, bits)) total += node.seconds;
+  }
+  return total;
+}
+
+double StepCosts::full() const { return predict(TensorMask(tensors_.size(), true)); }
+double StepCosts::forward() const { return predict(TensorMask(tensors_.size(), false)); }
+
+double StepCosts::kept_bytes(const TensorMask& mask) const {
+  const Bits bits = bits_of(mask);
+  double total = 0;
+  for (const NodeCost& node : nodes_) {
+    if (node.always && any(node.kept_for, bits)) total += static_cast<double>(node.kept_bytes);
+  }
+  return total;
+}
+
+StepCosts::Chain StepCosts::chain() const {
+  const size_t tensors = tensors_.size();
+  Chain chain{std::vector<size_t>(tensors), std::vector<double>(tensors, 0), std::vector<double>(tensors, 0)};
+  std::vector<size_t> first(tensors, nodes_.size());  // the node that completes its gradient
+  for (size_t n = 0; n < nodes_.size(); ++n) {
+    const NodeCost& node = nodes_[n];
+    if (node.always) continue;
+    const bool shared = count(node.serves) > 1;
+    for (size_t k = 0; k < tensors; ++k) {
+      if ((node.serves[k / 64] >> (k % 64) & 1) == 0) continue;
+      (shared ? chain.reach : chain.own)[k] += node.seconds;
+      if (!shared) first[k] = std::min(first[k], n);
+    }
+  }
+  std::iota(chain.order.begin(), chain.order.end(), size_t{0});
+  std::stable_sort(chain.order.begin(), chain.order.end(), [&](size_t a, size_t b) {
+    return std::pair(chain.reach[a], first[a]) < std::pair(chain.reach[b], first[b]);
+  });
+  return chain;
+}
+
+}  // namespace limber

@@ -1,0 +1,73 @@
+// What a training step costs, depending on which tensors it trains.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "runtime/plan.h"
+
+namespace limber {
+
+using TensorMask = std::vector<bool>;  // by tensor, in the order of StepCosts::tensors()
+
+// The step that trains everything, as a graph, with a measured time for every node: the step that trains a
+// subset executes exactly those nodes from which an update in the subset can be reached, whatever the shape
+// of the network. Times come from plans of any subset; see observe().
+class StepCosts {
+ public:
+  // `full` trains all of `tensors`, without clipping (which makes every update depend on every gradient).
+  StepCosts(const Graph& full, std::vector<std::string> tensors);
+
+  const std::vector<std::string>& tensors() const { return tensors_; }
+
+  // What one execution of a plan for a subset took, step by step. Of several observations of a node the
+  // shortest of the last few counts: others were disturbed.
+  void observe(const Plan& plan, std::span<const double> seconds);
+  // Nodes whose time is not known yet count as nothing.
+  bool complete() const;
+
+  // Seconds. Exact for the full graph, and for a subset as far as its plan runs nodes in the same way.
+  double predict(const TensorMask& mask) const;
+  double full() const;     // of training everything
+  double forward() const;  // of what every step executes
+
+  // For each tensor: seconds to bring the error gradient to it (nodes that also serve others), and of its own.
+  struct Chain {
+    std::vector<size_t> order;  // tensors by distance from the loss, the nearest first
+    std::vector<double> reach, own;
+  };
+  Chain chain() const;
+
+  // Bytes of activations that stay from the forward pass for the backward pass of a subset.
+  double kept_bytes(const TensorMask& mask) const;
+
+  // The times, to go on later.
+  const std::map<std::string, std::vector<double>>& times() const { return times_; }
+  void set_times(std::map<std::string, std::vector<double>> times);
+
+ private:
+  struct NodeCost {
+    std::string key;
+    bool always = false;           // the loss depends on it
+    std::vector<uint64_t> serves;  // a bit for each tensor whose update depends on it
+    int64_t kept_bytes = 0;        // always-nodes: of outputs that the backward pass reads
+    std::vector<uint64_t> kept_for;
+    double seconds = 0;
+    bool known = false;
+  };
+
+  bool any(const std::vector<uint64_t>& bits, const std::vector<uint64_t>& mask) const;
+  std::vector<uint64_t> bits_of(const TensorMask& mask) const;
+  void find_uses(const Graph& full);
+  void take_times();
+
+  std::vector<std::string> tensors_;
+  std::vector<NodeCost> nodes_;
+  std::map<std::string, std::vector<double>> times_;  // by key: the last few
+};
+
+}  // namespace limber
