@@ -157,7 +157,8 @@ Result<std::unique_ptr<TrainingSession>> build_training(const Model& model, cons
   training.step.batch = std::max<int64_t>(1, options.batch);
   training.threads = thread_count(spec);
   if (train.last > 0) {
-    training.choose = [last = train.last](const std::vector<std::string>& trainable) {
+    training.choose = [last = train.last](const Graph& /*prepared*/,
+                                          const std::vector<std::string>& trainable) {
       const auto count = std::min(static_cast<ptrdiff_t>(last), std::ssize(trainable));
       return Result<std::vector<std::string>>({trainable.end() - count, trainable.end()});
     };

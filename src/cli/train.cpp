@@ -5,6 +5,7 @@
 
 #include "cli/classifier.h"
 #include "cli/commands.h"
+#include "cli/elastic_console.h"
 #include "cli/json.h"
 #include "cli/progress.h"
 #include "cli/train_arguments.h"
@@ -34,6 +35,7 @@ struct Job {
   std::shared_ptr<Parameters> params;
   AugmentOptions input;
   TrainingState state;
+  OptionTexts notes;
   std::shared_ptr<const Dataset> data, validation;
 };
 
@@ -126,6 +128,17 @@ Status check_same_data(const OptionTexts& before, const Dataset& data, const std
       spec, now, old->second);
 }
 
+OptionTexts strategy_texts(const TrainCommand& options) {
+  const auto elastic = elastic_options(options);
+  return elastic ? describe(*elastic) : OptionTexts{{"strategy", options.strategy}};
+}
+
+OptionTexts texts_of(const TrainCommand& options, const AugmentOptions& input) {
+  OptionTexts texts = describe(trainer_options(options, input));
+  texts.merge(strategy_texts(options));
+  return texts;
+}
+
 Result<Job> go_on(const TrainCommand& options, Checkpoint checkpoint) {
   Job job;
   LIMBER_ASSIGN(job.data, open_part(options.data, {.expected = checkpoint.info.classes}));
@@ -134,13 +147,14 @@ Result<Job> go_on(const TrainCommand& options, Checkpoint checkpoint) {
   use_recorded(with.image, checkpoint.info.input);
   AugmentOptions input = checkpoint.info.input;
   input.normalisation = with.image.normalisation;
-  LIMBER_TRY(check_same(checkpoint.info.options, describe(trainer_options(options, input))));
+  LIMBER_TRY(check_same(checkpoint.info.options, texts_of(options, input)));
   fmt::print(stderr, "going on after step {} (epoch {}, batch {}) from {}\n", checkpoint.info.state.step,
              checkpoint.info.state.epoch + 1, checkpoint.info.state.batch, checkpoint.path);
   job.graph = std::move(checkpoint.graph);
   job.params = std::move(checkpoint.params);
   job.input = input;
   job.state = checkpoint.info.state;
+  job.notes = std::move(checkpoint.info.notes);
   return job;
 }
 
@@ -210,6 +224,7 @@ void report_text(const TrainCommand& options, const TrainingSummary& summary) {
 }
 
 Result<int> train(TrainCommand& options) {
+  LIMBER_TRY(complete(options));
   LIMBER_ASSIGN(const auto folder, RunFolder::open(options.output));
   if (options.batch == 0) options.batch = trainer_options(options, {}).training.step.batch;
   LIMBER_ASSIGN(Job job, find_job(options, *folder));
@@ -226,6 +241,14 @@ Result<int> train(TrainCommand& options) {
                        .environment = environment_of(options, how),
                        .hooks = {&progress},
                        .stop = &stop_asked};
+  inputs.options = strategy_texts(options);
+  std::unique_ptr<ElasticTrainer> elastic;
+  std::optional<ElasticConsole> console;
+  if (const auto choosing = elastic_options(options)) {
+    LIMBER_ASSIGN(elastic, ElasticTrainer::create(*choosing, job.notes["elastic"]));
+    console.emplace(*elastic, progress, options.output, stop_asked);
+    inputs.hooks = {&*console, elastic.get(), &progress};
+  }
   catch_signals();
   LIMBER_ASSIGN(const auto trainer, Trainer::create(std::move(inputs), how));
   spdlog::info("training {} tensors, {} updates an epoch", trainer->session().trained().size(),

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "elastic/strategy.h"
+
 namespace limber {
 namespace {
 
@@ -100,6 +102,21 @@ void declare_model(Arguments& arguments, TrainCommand& o) {
                    [&t](const std::string& text) { return parse_bytes(text, t.training.memory_limit); });
 }
 
+void declare_elastic(Arguments& arguments, TrainCommand& o) {
+  arguments.choice("--strategy", o.strategy, {"auto", "full", "elastic", "prune", "bn-bias", "last"},
+                   "What is trained: all tensors; those worth most within --rho, chosen again and again; the "
+                   "same without return; norms and biases; the last layer. auto: elastic when --rho or "
+                   "--speedup is given, else full");
+  arguments.number("--rho", o.rho, 0.01, 1.0, "Time of the training as a share of that of training everything");
+  arguments.number("--speedup", o.speedup, 1.0, 100.0, "The same as --rho 1/N");
+  arguments.number("--interval", o.elastic.interval_epochs, 0.01, 1e6,
+                   "Epochs from one choice of tensors to the next; default 3");
+  arguments.number("--interval-steps", o.elastic.interval_steps, 0, kMany, "The same in updates");
+  arguments.choice("--importance", o.importance, {"gain", "gradient-norm", "magnitude"},
+                   "What a tensor is worth: gradient times update (default), or to compare with");
+  arguments.texts("--always-train", o.elastic.always, "PATTERN", "Tensors that are part of every choice");
+}
+
 void declare_run(Arguments& arguments, TrainCommand& o) {
   TrainerOptions& t = o.trainer;
   arguments.text("-o,--output", o.output, "RUN", "Folder for checkpoints and history.jsonl",
@@ -115,6 +132,7 @@ void declare_run(Arguments& arguments, TrainCommand& o) {
       "Examples:\n"
       "  limber train model.onnx --data photos -o run                     fine-tune on folders of images\n"
       "  limber train model.onnx --data photos -o run --train 'fc.*'      only the classifier\n"
+      "  limber train model.onnx --data photos -o run --speedup 2         what is worth most in half the time\n"
       "  limber train builtin:resnet8 --data synthetic -o run --init random --epochs 5\n"
       "  limber train model.onnx --data photos -o run --resume            go on after an interruption\n"
       "  limber eval run --data photos/test; limber export run -o tuned.onnx");
@@ -127,8 +145,57 @@ void declare_train(Arguments& arguments, TrainCommand& options) {
   declare_data(arguments, options);
   declare_method(arguments, options);
   declare_model(arguments, options);
+  declare_elastic(arguments, options);
   declare_run(arguments, options);
 }
+
+Status complete(TrainCommand& command) {
+  if (command.rho > 0 && command.speedup > 0) return invalid("give --rho or --speedup, not both");
+  const bool share = command.rho > 0 || command.speedup > 0;
+  if (command.strategy == "auto") command.strategy = share ? "elastic" : "full";
+  const bool chooses = command.strategy == "elastic" || command.strategy == "prune";
+  if (share && !chooses) {
+    return invalid("--{} is for --strategy elastic and prune; '{}' trains what it trains",
+                   command.rho > 0 ? "rho" : "speedup", command.strategy);
+  }
+  if (!chooses && !command.elastic.always.empty())
+    return invalid("--always-train is for --strategy elastic and prune; use --train for '{}'", command.strategy);
+  if (command.speedup > 0) command.rho = 1 / command.speedup;
+  if (!share) command.rho = 0.5;
+  return {};
+}
+
+std::optional<ElasticOptions> elastic_options(const TrainCommand& command) {
+  if (command.strategy != "elastic" && command.strategy != "prune") return std::nullopt;
+  ElasticOptions options = command.elastic;
+  options.rho = command.rho;
+  options.importance = *parse_importance(command.importance);
+  options.train = command.trainer.train;
+  options.freeze = command.trainer.freeze;
+  options.one_way = command.strategy == "prune";
+  return options;
+}
+
+namespace {
+
+// What is trained at first: for strategies that choose, little, since whatever is trained once needs memory.
+void choose_first(const TrainCommand& command, TrainingOptions& training) {
+  using Names = std::vector<std::string>;
+  if (command.strategy == "last") {
+    training.choose = [](const Graph& graph, const Names& names) -> Result<Names> {
+      return last_layer(graph, names);
+    };
+  } else if (command.strategy == "bn-bias") {
+    training.choose = [](const Graph& graph, const Names& names) -> Result<Names> {
+      return norms_and_biases(graph, names);
+    };
+  } else if (command.strategy != "full") {
+    training.choose = [](const Graph&, const Names& names) -> Result<Names> { return Names{names.back()}; };
+    training.step.optimizer.effects = true;
+  }
+}
+
+}  // namespace
 
 TrainerOptions trainer_options(const TrainCommand& command, const AugmentOptions& input) {
   TrainerOptions t = command.trainer;
@@ -140,6 +207,7 @@ TrainerOptions trainer_options(const TrainCommand& command, const AugmentOptions
   optimizer.kind = *parse_optimizer(command.optimizer);
   const bool sgd = optimizer.kind == OptimizerKind::kSgd, adamw = optimizer.kind == OptimizerKind::kAdamW;
   optimizer.decay = command.decay >= 0 ? command.decay : sgd ? 5e-4 : adamw ? 0.01 : 0;
+  choose_first(command, t.training);
   t.schedule.kind = *parse_schedule(command.schedule);
   t.schedule.rate = command.rate > 0 ? command.rate : sgd ? 0.01 : 0.001;
   t.on_bad_image = command.bad_images == "skip" ? OnBadImage::kSkip : OnBadImage::kFail;

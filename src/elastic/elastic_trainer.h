@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "elastic/select.h"
@@ -26,7 +27,8 @@ struct ElasticOptions {
   double interval_epochs = 3;  // from one choice to the next
   int64_t interval_steps = 0;  // instead, where above 0
   ImportanceKind importance = ImportanceKind::kGain;
-  std::vector<std::string> always, never;  // patterns, see train/select.h
+  // Patterns, see train/select.h: what may be trained at all, and of this what is part of every choice.
+  std::vector<std::string> train, freeze, always;
   // What is not chosen never comes back, and the share falls in the course of the training from 3/2 to 1/2
   // of rho: how training by pruning works, to compare with.
   bool one_way = false;
@@ -60,8 +62,11 @@ class ElasticTrainer : public TrainerHook {
   const StepCosts* costs() const { return costs_.get(); }
   const Selection& selection() const { return selection_; }
   double rho() const { return rho_; }
-  // Tensors that left and came back so far.
-  int64_t returned() const;
+  int64_t left() const;      // how often a tensor left the choice
+  int64_t returned() const;  // and how often one came back
+  // Seconds that choosing took so far: measuring importance (beyond what these steps train), selecting,
+  // compiling. The survey is not part of it.
+  double overhead() const { return overhead_; }
   // One line for people about the present choice; empty before the first.
   std::string summary() const;
 
@@ -70,40 +75,41 @@ class ElasticTrainer : public TrainerHook {
 
   explicit ElasticTrainer(const ElasticOptions& options)
       : options_(options), asked_rho_(options.rho), rho_(options.rho) {}
-  Status restore(std::string_view note);
-  Status make_masks(TrainingSession& session);
-  Status begin_stage(TrainingSession& session, Stage stage, int64_t step);
-  Status survey(TrainingSession& session);
-  Status probe(TrainingSession& session);
+  Status restore();
+  Status advance(TrainingSession& session, int64_t step);
+  Status survey_part(TrainingSession& session);
+  Status begin_probe(TrainingSession& session, int64_t step);
   Status choose(TrainingSession& session, int64_t step);
-  Status fit_memory(TrainingSession& session, SelectionRequest& request);
   Status train_mask(TrainingSession& session, const TensorMask& mask);
   std::vector<std::string> names_of(const TensorMask& mask) const;
   double budget(int64_t step) const;
   double share_at(int64_t step) const;
   int64_t interval() const;
   std::vector<double> importance() const;
-  void note_measured(int64_t step);
-  void record_choice(TrainingSession& session, int64_t step, double overhead);
+  void count_changes(const TensorMask& before, const TensorMask& after);
+  void end_choice(int64_t step);
+  Status record_choice(TrainingSession& session, int64_t step);
 
   const ElasticOptions options_;
   std::atomic<double> asked_rho_;
   double rho_;
   TrainingLength length_;
   std::unique_ptr<StepCosts> costs_;
-  TensorMask always_, never_;
+  TensorMask always_;
 
   // Saved with a checkpoint.
   Stage stage_ = Stage::kSurvey;
   int64_t stage_steps_ = 0;  // done in this stage
   int64_t stage_end_ = 0;    // kTrain: the update at which the next probe begins
-  double debt_ = 0;          // seconds spent beyond the budget by surveys and probes
+  double debt_ = 0;          // seconds spent beyond the budget by surveys, probes and choosing
+  double survey_seconds_ = 0;
   double correction_ = 1;    // measured by predicted time, for the choices so far
   std::vector<Effect> effects_;
   Selection selection_;
-  std::vector<int64_t> times_left_, times_returned_;  // by tensor
-  std::optional<std::map<std::string, std::vector<double>>> restored_times_;
+  std::vector<int64_t> left_, returned_;  // by tensor: how often
+  std::string restored_;                  // the note, until on_begin()
 
+  double overhead_ = 0;
   std::vector<double> measured_;  // seconds of steps since the choice
   std::vector<std::string> lines_;
 };

@@ -17,7 +17,7 @@ bool is_set(const TensorMask& mask, size_t k) { return k < mask.size() && mask[k
 class Selector {
  public:
   Selector(const StepCosts& costs, const SelectionRequest& request)
-      : costs_(costs), request_(request), chain_(costs.chain()), tensors_(costs.tensors().size()) {
+      : costs_(costs), request_(request), chain_(costs.chain()), tensors_(costs.tensors().size()), full_(costs.full()) {
     LIMBER_ASSERT(request.importance.size() == tensors_);
     for (size_t k = 0; k < tensors_; ++k) {
       TensorMask alone(tensors_, false);
@@ -87,7 +87,8 @@ class Selector {
   }
 
   Selection describe(const TensorMask& mask) const {
-    Selection found{mask, costs_.predict(mask), 0, true};
+    Selection found{mask, costs_.predict(mask), 0, 1, true};
+    found.share = found.seconds / full_;
     for (size_t k = 0; k < tensors_; ++k) found.importance += mask[k] ? request_.importance[k] : 0;
     return found;
   }
@@ -137,6 +138,7 @@ class Selector {
   const SelectionRequest& request_;
   const StepCosts::Chain chain_;
   const size_t tensors_;
+  const double full_;
   std::vector<double> kept_;  // bytes that training a tensor alone keeps
 };
 

@@ -17,6 +17,7 @@ struct SelectionRequest {
 struct Selection {
   TensorMask mask;  // never empty
   double seconds = 0, importance = 0;
+  double share = 1;    // of the time of training everything
   bool within = true;  // false: even the cheapest allowed choice, which this is, exceeds the budget
 };
 

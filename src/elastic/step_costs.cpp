@@ -7,9 +7,14 @@
 namespace limber {
 namespace {
 
-constexpr size_t kRemembered = 3;
+constexpr size_t kRemembered = 5;
 
 using Bits = std::vector<uint64_t>;
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return 0.5 * (values[(values.size() - 1) / 2] + values[values.size() / 2]);
+}
 
 void merge(Bits& into, const Bits& from) {
   for (size_t i = 0; i < into.size(); ++i) into[i] |= from[i];
@@ -148,7 +153,7 @@ void StepCosts::take_times() {
   for (NodeCost& node : nodes_) {
     const auto it = times_.find(node.key);
     node.known = it != times_.end() && !it->second.empty();
-    if (node.known) node.seconds = *std::min_element(it->second.begin(), it->second.end());
+    if (node.known) node.seconds = median(it->second);
   }
 }
 

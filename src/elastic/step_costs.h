@@ -25,7 +25,7 @@ class StepCosts {
   const std::vector<std::string>& tensors() const { return tensors_; }
 
   // What one execution of a plan for a subset took, step by step. Of several observations of a node the
-  // shortest of the last few counts: others were disturbed.
+  // median of the last few counts.
   void observe(const Plan& plan, std::span<const double> seconds);
   // Nodes whose time is not known yet count as nothing.
   bool complete() const;

@@ -47,11 +47,12 @@ Status Trainer::make_session() {
   if (inputs_.graph.inputs().size() != 1)
     return invalid("the model has {} inputs; images go into exactly one", inputs_.graph.inputs().size());
   options_.training.step.soft_targets = options_.mixup > 0;
-  if (!options_.train.empty() || !options_.freeze.empty()) {
-    options_.training.choose = [this](const std::vector<std::string>& trainable) {
-      return select_parameters(trainable, options_.train, options_.freeze);
-    };
-  }
+  options_.training.choose = [this, first = options_.training.choose](
+                                 const Graph& prepared,
+                                 const std::vector<std::string>& trainable) -> Result<std::vector<std::string>> {
+    LIMBER_ASSIGN(auto allowed, select_parameters(trainable, options_.train, options_.freeze));
+    return first ? first(prepared, allowed) : allowed;
+  };
   LIMBER_ASSIGN(session_, TrainingSession::create(logits_of(inputs_.graph), inputs_.params, inputs_.backends,
                                                   options_.training));
   return check_input(session_->images().type(), options_);
@@ -259,7 +260,8 @@ Status Trainer::save(bool best) {
 }
 
 OptionTexts Trainer::texts() const {
-  OptionTexts texts = describe(options_);
+  OptionTexts texts = inputs_.options;
+  texts.merge(describe(options_));
   texts["images"] = fmt::format("{}", inputs_.data->size());
   return texts;
 }

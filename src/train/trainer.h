@@ -72,6 +72,7 @@ struct TrainerInputs {
   std::vector<std::shared_ptr<Backend>> backends;
   RunFolder* folder = nullptr;  // null: neither checkpoints nor history
   TrainingState state;          // where to go on
+  OptionTexts options;          // what hooks were asked for; kept beside describe()
   OptionTexts environment;      // for the history
   std::vector<TrainerHook*> hooks;
   const std::atomic<bool>* stop = nullptr;  // true: end after the step under way, with a checkpoint

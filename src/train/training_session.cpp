@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/clock.h"
 #include "ops/op_def.h"
 
 namespace limber {
@@ -35,7 +36,7 @@ Result<std::unique_ptr<TrainingSession>> TrainingSession::create(
   LIMBER_ASSIGN(made->memory_, SharedMemory::reserve(physical_memory()));
   std::vector<std::string> first = made->trainable_;
   if (options.choose) {
-    LIMBER_ASSIGN(first, options.choose(made->trainable_));
+    LIMBER_ASSIGN(first, options.choose(made->prepared_, made->trainable_));
   }
   LIMBER_TRY(made->set_trained(first));
   return made;
@@ -141,7 +142,9 @@ Result<float> TrainingSession::step(Phase phase) {
   LIMBER_ASSIGN(Session* const session, current(phase));
   if (Tensor rate = named_input("rate"); rate.valid()) rate.data<float>()[0] = rate_;
   const bool updates = phase == Phase::kUpdate || phase == Phase::kFinish;
+  const double start = now_seconds();
   LIMBER_TRY(timed_ && updates ? session->run_timed(seconds_) : session->run());
+  last_seconds_ = now_seconds() - start;
   return session->output(0).data<float>()[0];
 }
 

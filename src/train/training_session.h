@@ -22,7 +22,9 @@ struct TrainingOptions {
   // activations, some are computed twice.
   size_t memory_limit = 0;
   // What is trained at first, out of trainable(); everything when empty.
-  std::function<Result<std::vector<std::string>>(const std::vector<std::string>& trainable)> choose;
+  std::function<Result<std::vector<std::string>>(const Graph& prepared,
+                                                 const std::vector<std::string>& trainable)>
+      choose;
   size_t max_plans = 256;  // compiled sets that are kept; the one unused for longest goes first
 };
 
@@ -67,7 +69,9 @@ class TrainingSession {
 
   // From now on, steps that update are timed, node by node. What the last one took, with the plan it ran.
   void set_timed(bool timed) { timed_ = timed; }
+  bool timed() const { return timed_; }
   const std::vector<double>& step_seconds() const { return seconds_; }
+  double last_seconds() const { return last_seconds_; }  // of the last step, timed or not
   const Plan& timed_plan() const { return active_->plan(); }
 
   // What the current set runs; `phase` as in step().
@@ -105,6 +109,7 @@ class TrainingSession {
   int assignment_ = -1;        // how the first plan's kernels were chosen; the others follow it
   float rate_ = 0;
   bool timed_ = false;
+  double last_seconds_ = 0;
   std::vector<double> seconds_;
 };
 

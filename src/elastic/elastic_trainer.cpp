@@ -1,0 +1,370 @@
+#include "elastic/elastic_trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "train/select.h"
+
+namespace limber {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kSurveyParts = 4;
+constexpr int64_t kSurveySteps = 3;   // for each part; the first is not timed, its memory is new
+constexpr int64_t kProbeSteps = 4;    // gradients of one batch alone say little
+constexpr int64_t kRefreshEvery = 64; // steps from one look at the times to the next
+constexpr double kLargestCorrection = 1.12;
+
+constexpr std::array<std::string_view, 3> kImportances = {"gain", "gradient-norm", "magnitude"};
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+size_t size_of(const TensorMask& mask) { return static_cast<size_t>(std::count(mask.begin(), mask.end(), true)); }
+
+std::vector<size_t> indices_of(const TensorMask& mask) {
+  std::vector<size_t> indices;
+  for (size_t k = 0; k < mask.size(); ++k) {
+    if (mask[k]) indices.push_back(k);
+  }
+  return indices;
+}
+
+}  // namespace
+
+std::string_view importance_name(ImportanceKind kind) { return kImportances[static_cast<size_t>(kind)]; }
+
+Result<ImportanceKind> parse_importance(std::string_view name) {
+  const auto it = std::find(kImportances.begin(), kImportances.end(), name);
+  if (it != kImportances.end()) return static_cast<ImportanceKind>(it - kImportances.begin());
+  return invalid("no importance is called '{}'; there are: {}", name, fmt::join(kImportances, ", "));
+}
+
+OptionTexts describe(const ElasticOptions& options) {
+  OptionTexts texts = {{"strategy", options.one_way ? "prune" : "elastic"},
+                       {"rho", fmt::format("{}", options.rho)},
+                       {"importance", std::string(importance_name(options.importance))},
+                       {"always", fmt::format("{}", fmt::join(options.always, " "))}};
+  texts["interval"] = options.interval_steps > 0 ? fmt::format("{} steps", options.interval_steps)
+                                                 : fmt::format("{} epochs", options.interval_epochs);
+  return texts;
+}
+
+Result<std::unique_ptr<ElasticTrainer>> ElasticTrainer::create(const ElasticOptions& options,
+                                                               std::string_view note) {
+  if (!(options.rho > 0 && options.rho <= 1))
+    return invalid("rho is {}; it should be above 0 and at most 1", options.rho);
+  std::unique_ptr<ElasticTrainer> made(new ElasticTrainer(options));
+  made->restored_ = note;
+  return made;
+}
+
+// --- state -------------------------------------------------------------------------------------------------
+
+Status ElasticTrainer::on_begin(TrainingSession& session, const TrainingState& /*state*/,
+                                const TrainingLength& length) {
+  length_ = length;
+  LIMBER_ASSIGN(auto tensors, select_parameters(session.trainable(), options_.train, options_.freeze));
+  StepOptions step = session.options().step;
+  step.optimizer.clip_norm = 0;
+  const Phase phase = step.micro_batches > 1 ? Phase::kFinish : Phase::kUpdate;
+  LIMBER_ASSIGN(const Graph full, training_step(session.prepared(), tensors, step, phase));
+  costs_ = std::make_unique<StepCosts>(full, tensors);
+  effects_.resize(tensors.size());
+  left_.resize(tensors.size());
+  returned_.resize(tensors.size());
+  always_.assign(tensors.size(), false);
+  if (!options_.always.empty()) {
+    LIMBER_ASSIGN(const auto always, select_parameters(tensors, options_.always, {}));
+    for (size_t k = 0; k < tensors.size(); ++k)
+      always_[k] = std::find(always.begin(), always.end(), tensors[k]) != always.end();
+  }
+  if (restored_.empty()) {
+    const json line = {{"kind", "tensors"}, {"step", 0}, {"names", tensors}};
+    lines_.push_back(line.dump());
+    return {};
+  }
+  LIMBER_TRY(restore());
+  return stage_ == Stage::kTrain ? train_mask(session, selection_.mask) : Status();
+}
+
+void ElasticTrainer::save(OptionTexts& notes) const {
+  json effects = json::array();
+  for (const Effect& e : effects_) effects.push_back({e.gain, e.gradient_squares, e.weight_squares});
+  const json note = {{"stage", static_cast<int>(stage_)},
+                     {"stage_steps", stage_steps_},
+                     {"stage_end", stage_end_},
+                     {"rho", rho_},
+                     {"debt", debt_},
+                     {"survey_seconds", survey_seconds_},
+                     {"correction", correction_},
+                     {"overhead", overhead_},
+                     {"effects", effects},
+                     {"chosen", indices_of(selection_.mask)},
+                     {"chosen_seconds", selection_.seconds},
+                     {"chosen_importance", selection_.importance},
+                     {"chosen_share", selection_.share},
+                     {"within", selection_.within},
+                     {"left", left_},
+                     {"returned", returned_},
+                     {"times", costs_->times()}};
+  notes["elastic"] = note.dump();
+}
+
+Status ElasticTrainer::restore() {
+  const size_t tensors = costs_->tensors().size();
+  try {
+    const json note = json::parse(restored_);
+    const int stage = note.at("stage");
+    stage_steps_ = note.at("stage_steps");
+    stage_end_ = note.at("stage_end");
+    rho_ = note.at("rho");
+    asked_rho_ = rho_;
+    debt_ = note.at("debt");
+    survey_seconds_ = note.at("survey_seconds");
+    correction_ = note.at("correction");
+    overhead_ = note.at("overhead");
+    selection_.seconds = note.at("chosen_seconds");
+    selection_.importance = note.at("chosen_importance");
+    selection_.share = note.at("chosen_share");
+    selection_.within = note.at("within");
+    left_ = note.at("left").get<std::vector<int64_t>>();
+    returned_ = note.at("returned").get<std::vector<int64_t>>();
+    costs_->set_times(note.at("times").get<std::map<std::string, std::vector<double>>>());
+    const auto effects = note.at("effects").get<std::vector<std::array<double, 3>>>();
+    const auto chosen = note.at("chosen").get<std::vector<size_t>>();
+    const bool sizes = left_.size() == tensors && returned_.size() == tensors && effects.size() == tensors &&
+                       std::all_of(chosen.begin(), chosen.end(), [&](size_t k) { return k < tensors; });
+    if (!sizes || stage < 0 || stage > static_cast<int>(Stage::kTrain) || !(rho_ > 0 && rho_ <= 1) ||
+        stage_steps_ < 0 || (stage == static_cast<int>(Stage::kTrain) && chosen.empty()))
+      return error(Code::kCorrupt, "the note about elastic training in the checkpoint does not fit the model");
+    stage_ = static_cast<Stage>(stage);
+    for (size_t k = 0; k < tensors; ++k) effects_[k] = {effects[k][0], effects[k][1], effects[k][2]};
+    selection_.mask.assign(chosen.empty() ? 0 : tensors, false);
+    for (size_t k : chosen) selection_.mask[k] = true;
+  } catch (const json::exception& problem) {
+    return error(Code::kCorrupt, "the note about elastic training in the checkpoint cannot be read: {}",
+                 problem.what());
+  }
+  restored_.clear();
+  return {};
+}
+
+// --- the loop ----------------------------------------------------------------------------------------------
+
+Status ElasticTrainer::on_step_begin(TrainingSession& session, const TrainingState& state) {
+  const double start = now_seconds();
+  const bool surveyed = stage_ != Stage::kSurvey;
+  LIMBER_TRY(advance(session, state.step));
+  const double spent = now_seconds() - start;
+  if (surveyed) overhead_ += spent;
+  debt_ += spent;
+  const int64_t since = stage_steps_ % kRefreshEvery;
+  session.set_timed(stage_ != Stage::kTrain || (since > 0 && since < 4));
+  return {};
+}
+
+Status ElasticTrainer::advance(TrainingSession& session, int64_t step) {
+  const double asked = asked_rho_;
+  const bool changed = asked != rho_;
+  rho_ = asked;
+  if (stage_ == Stage::kSurvey) {
+    if (stage_steps_ < kSurveyParts * kSurveySteps) return survey_part(session);
+    debt_ += survey_seconds_ - static_cast<double>(stage_steps_) * rho_ * costs_->full();
+    return begin_probe(session, step);
+  }
+  if (stage_ == Stage::kProbe) {
+    if (changed) return begin_probe(session, step);
+    if (stage_steps_ == 0) return begin_probe(session, step);  // gone on from a checkpoint
+    return stage_steps_ < kProbeSteps ? Status() : choose(session, step);
+  }
+  if (!changed && step < stage_end_) return {};
+  end_choice(step);
+  return begin_probe(session, step);
+}
+
+// The tensors of a part lie all over the network: each part has a share of what is slow and what is not.
+Status ElasticTrainer::survey_part(TrainingSession& session) {
+  const auto parts = std::min<size_t>(kSurveyParts, costs_->tensors().size());
+  const size_t part = static_cast<size_t>(stage_steps_ / kSurveySteps) % parts;
+  TensorMask mask(costs_->tensors().size(), false);
+  for (size_t k = part; k < mask.size(); k += parts) mask[k] = true;
+  return train_mask(session, mask);
+}
+
+Status ElasticTrainer::begin_probe(TrainingSession& session, int64_t step) {
+  stage_ = Stage::kProbe;
+  stage_steps_ = 0;
+  std::fill(effects_.begin(), effects_.end(), Effect());
+  TensorMask mask = reachable_tensors(*costs_, share_at(step) * costs_->full());
+  for (size_t k = 0; k < mask.size(); ++k) {
+    if (options_.one_way && !selection_.mask.empty()) mask[k] = mask[k] && selection_.mask[k];
+    mask[k] = mask[k] || always_[k];
+  }
+  if (size_of(mask) == 0) mask.back() = true;
+  return train_mask(session, mask);
+}
+
+Status ElasticTrainer::choose(TrainingSession& session, int64_t step) {
+  SelectionRequest request{importance(), budget(step), std::numeric_limits<double>::infinity(), always_, {}};
+  const TensorMask before = selection_.mask;
+  selection_ = select_tensors(*costs_, request);
+  count_changes(before, selection_.mask);
+  LIMBER_TRY(train_mask(session, selection_.mask));
+  stage_ = Stage::kTrain;
+  stage_steps_ = 0;
+  stage_end_ = step + interval() - kProbeSteps;
+  measured_.clear();
+  return record_choice(session, step);
+}
+
+Status ElasticTrainer::on_step_end(TrainingSession& session, const StepReport& report) {
+  const double seconds = session.last_seconds();
+  if (stage_ == Stage::kTrain) {
+    if (stage_steps_ > 0) measured_.push_back(seconds);
+    if (session.timed() && stage_steps_ > 0) costs_->observe(session.timed_plan(), session.step_seconds());
+    if (report.state.step == length_.total) end_choice(report.state.step);
+  } else if (stage_ == Stage::kSurvey) {
+    survey_seconds_ += seconds;
+    if (stage_steps_ % kSurveySteps > 0) costs_->observe(session.timed_plan(), session.step_seconds());
+  } else {
+    if (stage_steps_ > 0) costs_->observe(session.timed_plan(), session.step_seconds());
+    const double beyond = seconds - share_at(report.state.step) * costs_->full();
+    debt_ += beyond;
+    overhead_ += std::max(beyond, 0.0);
+    const std::vector<Effect> effects = session.effects();
+    std::map<std::string_view, size_t> index;
+    for (size_t k = 0; k < costs_->tensors().size(); ++k) index[costs_->tensors()[k]] = k;
+    for (size_t i = 0; i < effects.size(); ++i) {
+      Effect& sum = effects_[index.at(session.trained()[i])];
+      sum.gain += effects[i].gain;
+      sum.gradient_squares += effects[i].gradient_squares;
+      sum.weight_squares += effects[i].weight_squares;
+    }
+  }
+  ++stage_steps_;
+  return {};
+}
+
+// --- budget and importance ---------------------------------------------------------------------------------
+
+double ElasticTrainer::share_at(int64_t step) const {
+  if (!options_.one_way) return rho_;
+  const double done = static_cast<double>(step) / static_cast<double>(std::max<int64_t>(1, length_.total));
+  return std::min(1.0, rho_ * (1.5 - done));
+}
+
+// Seconds a step may take so that the whole training keeps its share.
+double ElasticTrainer::budget(int64_t step) const {
+  const double share = share_at(step) * costs_->full();
+  const double left = static_cast<double>(std::max<int64_t>(1, length_.total - step));
+  return std::max(share - debt_ / left, 0.85 * share) / correction_;
+}
+
+int64_t ElasticTrainer::interval() const {
+  const auto epochs = static_cast<int64_t>(options_.interval_epochs * static_cast<double>(length_.epoch));
+  const int64_t steps = options_.interval_steps > 0 ? options_.interval_steps : epochs;
+  return std::max(steps, 2 * kProbeSteps);
+}
+
+std::vector<double> ElasticTrainer::importance() const {
+  std::vector<double> importance;
+  for (const Effect& e : effects_) {
+    switch (options_.importance) {
+      case ImportanceKind::kGain:
+        importance.push_back(e.gain);
+        break;
+      case ImportanceKind::kGradientNorm:
+        importance.push_back(std::sqrt(e.gradient_squares));
+        break;
+      case ImportanceKind::kMagnitude:
+        importance.push_back(std::sqrt(e.weight_squares));
+        break;
+    }
+  }
+  return importance;
+}
+
+// --- what is trained, and what is said about it --------------------------------------------------------------
+
+std::vector<std::string> ElasticTrainer::names_of(const TensorMask& mask) const {
+  std::vector<std::string> names;
+  for (size_t k : indices_of(mask)) names.push_back(costs_->tensors()[k]);
+  return names;
+}
+
+Status ElasticTrainer::train_mask(TrainingSession& session, const TensorMask& mask) {
+  return session.set_trained(names_of(mask));
+}
+
+void ElasticTrainer::count_changes(const TensorMask& before, const TensorMask& after) {
+  if (before.empty()) return;
+  for (size_t k = 0; k < after.size(); ++k) {
+    if (before[k] && !after[k]) ++left_[k];
+    if (!before[k] && after[k] && left_[k] > 0) ++returned_[k];
+  }
+}
+
+int64_t ElasticTrainer::left() const {
+  int64_t total = 0;
+  for (int64_t count : left_) total += count;
+  return total;
+}
+
+int64_t ElasticTrainer::returned() const {
+  int64_t total = 0;
+  for (int64_t count : returned_) total += count;
+  return total;
+}
+
+Status ElasticTrainer::record_choice(TrainingSession& session, int64_t step) {
+  LIMBER_ASSIGN(const Plan* const plan,
+                session.plan(session.options().step.micro_batches > 1 ? Phase::kFinish : Phase::kUpdate));
+  const json line = {{"kind", "selection"},
+                     {"step", step},
+                     {"rho", rho_},
+                     {"chosen", indices_of(selection_.mask)},
+                     {"importance", importance()},
+                     {"predicted_s", selection_.seconds},
+                     {"budget_s", budget(step)},
+                     {"share", selection_.share},
+                     {"full_s", costs_->full()},
+                     {"forward_s", costs_->forward()},
+                     {"within", selection_.within},
+                     {"arena_bytes", plan->arena_bytes},
+                     {"left", left()},
+                     {"returned", returned()}};
+  lines_.push_back(line.dump());
+  return {};
+}
+
+// How long its steps took in truth; the next choice makes up for the difference.
+void ElasticTrainer::end_choice(int64_t step) {
+  if (measured_.empty()) return;
+  const double seconds = median(measured_), ratio = seconds / selection_.seconds;
+  if (ratio < kLargestCorrection && ratio > 1 / kLargestCorrection) correction_ = ratio;
+  const json line = {{"kind", "choice_end"},     {"step", step},
+                     {"steps", measured_.size()}, {"predicted_s", selection_.seconds},
+                     {"measured_s", seconds},     {"full_s", costs_->full()},
+                     {"overhead_s", overhead_}};
+  lines_.push_back(line.dump());
+  measured_.clear();
+}
+
+std::string ElasticTrainer::summary() const {
+  if (stage_ != Stage::kTrain) return "";
+  return fmt::format("training {} of {} tensors, {:.0f} % of the time of all", size_of(selection_.mask),
+                     costs_->tensors().size(), 100 * selection_.share);
+}
+
+}  // namespace limber
