@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "cli/bench_elastic.h"
 #include "cli/json.h"
 #include "cli/options.h"
 #include "tensor/npy.h"
@@ -19,7 +20,9 @@ namespace {
 
 constexpr std::string_view kInferenceVerbs = "run COUNT, check IN.npy OUT.npy, info, memory, quit";
 constexpr std::string_view kTrainingVerbs =
-    "run COUNT, losses IMAGES.npy LABELS.npy COUNT RATE, toggle COUNT SETS AGAIN, info, memory, quit";
+    "run COUNT, losses IMAGES.npy LABELS.npy COUNT RATE, toggle COUNT SETS AGAIN, survey RUNS, mask SHARE "
+    "RUNS, "
+    "share RHO RUNS, info, memory, quit";
 constexpr uint64_t kToggleSeed = 1;
 
 Status copy(const std::string& file, Tensor target) {
@@ -45,7 +48,7 @@ std::vector<std::string> random_set(const std::vector<std::string>& all, Random&
 
 class Answers {
  public:
-  explicit Answers(const BenchWorker& worker) : worker_(worker) {}
+  explicit Answers(const BenchWorker& worker) : worker_(worker), elastic_(worker) {}
 
   Result<std::string> answer(const std::string& line) {
     std::istringstream words(line);
@@ -66,6 +69,9 @@ class Answers {
       return losses(from, to, count, rate);
     if (verb == "toggle" && words >> count >> sets >> again && count > 0 && sets > 0 && again >= 0)
       return toggle(count, sets, again);
+    if (verb == "survey" && words >> count && count > 0) return elastic_.survey(count);
+    if (verb == "mask" && words >> rate >> count && count > 0) return elastic_.random_mask(rate, count);
+    if (verb == "share" && words >> rate >> count && count > 0) return elastic_.share(rate, count);
     return invalid("'{}' is none of: {}", line, kTrainingVerbs);
   }
 
@@ -152,6 +158,7 @@ class Answers {
   }
 
   const BenchWorker& worker_;
+  ElasticAnswers elastic_;
   Random random_{kToggleSeed};
   std::vector<std::vector<std::string>> sets_;
   std::set<size_t> seen_;

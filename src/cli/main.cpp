@@ -7,8 +7,8 @@
 namespace {
 
 // Threads that wait for work spin for a while before they sleep. The OpenMP runtime's own choice, seconds of
-// it, is ruinous as soon as another process wants the cores; a few microseconds are as good on an idle machine. It
-// reads the environment when it is loaded, so the program has to start again.
+// it, is ruinous as soon as another process wants the cores; a few microseconds are as good on an idle
+// machine. It reads the environment when it is loaded, so the program has to start again.
 void limit_spinning(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   if (::setenv("GOMP_SPINCOUNT", "20000", 0) == 0) ::execv("/proc/self/exe", argv);

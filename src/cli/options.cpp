@@ -156,6 +156,7 @@ Result<std::unique_ptr<TrainingSession>> build_training(const Model& model, cons
   TrainingOptions training;
   training.step.batch = std::max<int64_t>(1, options.batch);
   training.threads = thread_count(spec);
+  training.step.optimizer.effects = true;  // what elastic training is measured with costs nothing otherwise
   if (train.last > 0) {
     training.choose = [last = train.last](const Graph& /*prepared*/,
                                           const std::vector<std::string>& trainable) {

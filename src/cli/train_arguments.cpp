@@ -107,7 +107,8 @@ void declare_elastic(Arguments& arguments, TrainCommand& o) {
                    "What is trained: all tensors; those worth most within --rho, chosen again and again; the "
                    "same without return; norms and biases; the last layer. auto: elastic when --rho or "
                    "--speedup is given, else full");
-  arguments.number("--rho", o.rho, 0.01, 1.0, "Time of the training as a share of that of training everything");
+  arguments.number("--rho", o.rho, 0.01, 1.0,
+                   "Time of the training as a share of that of training everything");
   arguments.number("--speedup", o.speedup, 1.0, 100.0, "The same as --rho 1/N");
   arguments.number("--interval", o.elastic.interval_epochs, 0.01, 1e6,
                    "Epochs from one choice of tensors to the next; default 3");
@@ -132,7 +133,8 @@ void declare_run(Arguments& arguments, TrainCommand& o) {
       "Examples:\n"
       "  limber train model.onnx --data photos -o run                     fine-tune on folders of images\n"
       "  limber train model.onnx --data photos -o run --train 'fc.*'      only the classifier\n"
-      "  limber train model.onnx --data photos -o run --speedup 2         what is worth most in half the time\n"
+      "  limber train model.onnx --data photos -o run --speedup 2         what is worth most in half the "
+      "time\n"
       "  limber train builtin:resnet8 --data synthetic -o run --init random --epochs 5\n"
       "  limber train model.onnx --data photos -o run --resume            go on after an interruption\n"
       "  limber eval run --data photos/test; limber export run -o tuned.onnx");
@@ -159,7 +161,8 @@ Status complete(TrainCommand& command) {
                    command.rho > 0 ? "rho" : "speedup", command.strategy);
   }
   if (!chooses && !command.elastic.always.empty())
-    return invalid("--always-train is for --strategy elastic and prune; use --train for '{}'", command.strategy);
+    return invalid("--always-train is for --strategy elastic and prune; use --train for '{}'",
+                   command.strategy);
   if (command.speedup > 0) command.rho = 1 / command.speedup;
   if (!share) command.rho = 0.5;
   return {};

@@ -16,9 +16,9 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kSurveyParts = 4;
-constexpr int64_t kSurveySteps = 3;   // for each part; the first is not timed, its memory is new
-constexpr int64_t kProbeSteps = 4;    // gradients of one batch alone say little
-constexpr int64_t kRefreshEvery = 64; // steps from one look at the times to the next
+constexpr int64_t kSurveySteps = 3;    // for each part; the first is not timed, its memory is new
+constexpr int64_t kProbeSteps = 4;     // gradients of one batch alone say little
+constexpr int64_t kRefreshEvery = 64;  // steps from one look at the times to the next
 constexpr double kLargestCorrection = 1.12;
 
 constexpr std::array<std::string_view, 3> kImportances = {"gain", "gradient-norm", "magnitude"};
@@ -30,7 +30,9 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-size_t size_of(const TensorMask& mask) { return static_cast<size_t>(std::count(mask.begin(), mask.end(), true)); }
+size_t size_of(const TensorMask& mask) {
+  return static_cast<size_t>(std::count(mask.begin(), mask.end(), true));
+}
 
 std::vector<size_t> indices_of(const TensorMask& mask) {
   std::vector<size_t> indices;
@@ -60,6 +62,27 @@ OptionTexts describe(const ElasticOptions& options) {
   return texts;
 }
 
+Result<std::unique_ptr<StepCosts>> make_step_costs(const TrainingSession& session,
+                                                   std::vector<std::string> tensors) {
+  StepOptions step = session.options().step;
+  step.optimizer.clip_norm = 0;
+  const Phase phase = step.micro_batches > 1 ? Phase::kFinish : Phase::kUpdate;
+  LIMBER_ASSIGN(const Graph full, training_step(session.prepared(), tensors, step, phase));
+  return std::make_unique<StepCosts>(full, std::move(tensors));
+}
+
+std::vector<TensorMask> survey_parts(size_t tensors) {
+  std::vector<TensorMask> parts(std::min<size_t>(kSurveyParts, tensors), TensorMask(tensors, false));
+  for (size_t k = 0; k < tensors; ++k) parts[k % parts.size()][k] = true;
+  return parts;
+}
+
+std::vector<std::string> names_of(const StepCosts& costs, const TensorMask& mask) {
+  std::vector<std::string> names;
+  for (size_t k : indices_of(mask)) names.push_back(costs.tensors()[k]);
+  return names;
+}
+
 Result<std::unique_ptr<ElasticTrainer>> ElasticTrainer::create(const ElasticOptions& options,
                                                                std::string_view note) {
   if (!(options.rho > 0 && options.rho <= 1))
@@ -75,11 +98,7 @@ Status ElasticTrainer::on_begin(TrainingSession& session, const TrainingState& /
                                 const TrainingLength& length) {
   length_ = length;
   LIMBER_ASSIGN(auto tensors, select_parameters(session.trainable(), options_.train, options_.freeze));
-  StepOptions step = session.options().step;
-  step.optimizer.clip_norm = 0;
-  const Phase phase = step.micro_batches > 1 ? Phase::kFinish : Phase::kUpdate;
-  LIMBER_ASSIGN(const Graph full, training_step(session.prepared(), tensors, step, phase));
-  costs_ = std::make_unique<StepCosts>(full, tensors);
+  LIMBER_ASSIGN(costs_, make_step_costs(session, tensors));
   effects_.resize(tensors.size());
   left_.resize(tensors.size());
   returned_.resize(tensors.size());
@@ -147,7 +166,8 @@ Status ElasticTrainer::restore() {
                        std::all_of(chosen.begin(), chosen.end(), [&](size_t k) { return k < tensors; });
     if (!sizes || stage < 0 || stage > static_cast<int>(Stage::kTrain) || !(rho_ > 0 && rho_ <= 1) ||
         stage_steps_ < 0 || (stage == static_cast<int>(Stage::kTrain) && chosen.empty()))
-      return error(Code::kCorrupt, "the note about elastic training in the checkpoint does not fit the model");
+      return error(Code::kCorrupt,
+                   "the note about elastic training in the checkpoint does not fit the model");
     stage_ = static_cast<Stage>(stage);
     for (size_t k = 0; k < tensors; ++k) effects_[k] = {effects[k][0], effects[k][1], effects[k][2]};
     selection_.mask.assign(chosen.empty() ? 0 : tensors, false);
@@ -193,13 +213,9 @@ Status ElasticTrainer::advance(TrainingSession& session, int64_t step) {
   return begin_probe(session, step);
 }
 
-// The tensors of a part lie all over the network: each part has a share of what is slow and what is not.
 Status ElasticTrainer::survey_part(TrainingSession& session) {
-  const auto parts = std::min<size_t>(kSurveyParts, costs_->tensors().size());
-  const size_t part = static_cast<size_t>(stage_steps_ / kSurveySteps) % parts;
-  TensorMask mask(costs_->tensors().size(), false);
-  for (size_t k = part; k < mask.size(); k += parts) mask[k] = true;
-  return train_mask(session, mask);
+  const std::vector<TensorMask> parts = survey_parts(costs_->tensors().size());
+  return train_mask(session, parts[static_cast<size_t>(stage_steps_ / kSurveySteps) % parts.size()]);
 }
 
 Status ElasticTrainer::begin_probe(TrainingSession& session, int64_t step) {
@@ -295,16 +311,11 @@ std::vector<double> ElasticTrainer::importance() const {
   return importance;
 }
 
-// --- what is trained, and what is said about it --------------------------------------------------------------
-
-std::vector<std::string> ElasticTrainer::names_of(const TensorMask& mask) const {
-  std::vector<std::string> names;
-  for (size_t k : indices_of(mask)) names.push_back(costs_->tensors()[k]);
-  return names;
-}
+// --- what is trained, and what is said about it
+// --------------------------------------------------------------
 
 Status ElasticTrainer::train_mask(TrainingSession& session, const TensorMask& mask) {
-  return session.set_trained(names_of(mask));
+  return session.set_trained(names_of(*costs_, mask));
 }
 
 void ElasticTrainer::count_changes(const TensorMask& before, const TensorMask& after) {
@@ -353,7 +364,7 @@ void ElasticTrainer::end_choice(int64_t step) {
   if (measured_.empty()) return;
   const double seconds = median(measured_), ratio = seconds / selection_.seconds;
   if (ratio < kLargestCorrection && ratio > 1 / kLargestCorrection) correction_ = ratio;
-  const json line = {{"kind", "choice_end"},     {"step", step},
+  const json line = {{"kind", "choice_end"},      {"step", step},
                      {"steps", measured_.size()}, {"predicted_s", selection_.seconds},
                      {"measured_s", seconds},     {"full_s", costs_->full()},
                      {"overhead_s", overhead_}};

@@ -37,6 +37,14 @@ struct ElasticOptions {
 // By the names of the command's options.
 OptionTexts describe(const ElasticOptions& options);
 
+// The costs of training parts of `tensors`, without times yet.
+Result<std::unique_ptr<StepCosts>> make_step_costs(const TrainingSession& session,
+                                                   std::vector<std::string> tensors);
+// The parts that a survey trains in turn. Together they are all tensors; those of a part lie all over the
+// network, so that each has a share of what is slow and what is not.
+std::vector<TensorMask> survey_parts(size_t tensors);
+std::vector<std::string> names_of(const StepCosts& costs, const TensorMask& mask);
+
 // A training begins with a survey: a few steps that train parts of the tensors in turn and are timed, so
 // that the time of any choice is known; parts, since training everything at once would need the memory that
 // the choice is to save. Then, for each interval, a few steps on all tensors within reach of the budget
@@ -81,7 +89,6 @@ class ElasticTrainer : public TrainerHook {
   Status begin_probe(TrainingSession& session, int64_t step);
   Status choose(TrainingSession& session, int64_t step);
   Status train_mask(TrainingSession& session, const TensorMask& mask);
-  std::vector<std::string> names_of(const TensorMask& mask) const;
   double budget(int64_t step) const;
   double share_at(int64_t step) const;
   int64_t interval() const;
@@ -103,7 +110,7 @@ class ElasticTrainer : public TrainerHook {
   int64_t stage_end_ = 0;    // kTrain: the update at which the next probe begins
   double debt_ = 0;          // seconds spent beyond the budget by surveys, probes and choosing
   double survey_seconds_ = 0;
-  double correction_ = 1;    // measured by predicted time, for the choices so far
+  double correction_ = 1;  // measured by predicted time, for the choices so far
   std::vector<Effect> effects_;
   Selection selection_;
   std::vector<int64_t> left_, returned_;  // by tensor: how often

@@ -17,7 +17,11 @@ bool is_set(const TensorMask& mask, size_t k) { return k < mask.size() && mask[k
 class Selector {
  public:
   Selector(const StepCosts& costs, const SelectionRequest& request)
-      : costs_(costs), request_(request), chain_(costs.chain()), tensors_(costs.tensors().size()), full_(costs.full()) {
+      : costs_(costs),
+        request_(request),
+        chain_(costs.chain()),
+        tensors_(costs.tensors().size()),
+        full_(costs.full()) {
     LIMBER_ASSERT(request.importance.size() == tensors_);
     for (size_t k = 0; k < tensors_; ++k) {
       TensorMask alone(tensors_, false);
@@ -151,7 +155,8 @@ Selection select_tensors(const StepCosts& costs, const SelectionRequest& request
 TensorMask reachable_tensors(const StepCosts& costs, double seconds) {
   const StepCosts::Chain chain = costs.chain();
   TensorMask mask(costs.tensors().size(), false);
-  for (size_t k = 0; k < mask.size(); ++k) mask[k] = costs.forward() + chain.reach[k] + chain.own[k] <= seconds;
+  for (size_t k = 0; k < mask.size(); ++k)
+    mask[k] = costs.forward() + chain.reach[k] + chain.own[k] <= seconds;
   return mask;
 }
 

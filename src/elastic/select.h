@@ -8,8 +8,8 @@
 namespace limber {
 
 struct SelectionRequest {
-  std::vector<double> importance;  // by tensor
-  double seconds = 0;              // for a step
+  std::vector<double> importance;                               // by tensor
+  double seconds = 0;                                           // for a step
   double kept_bytes = std::numeric_limits<double>::infinity();  // see StepCosts::kept_bytes
   TensorMask always, never;                                     // by tensor; empty: none
 };

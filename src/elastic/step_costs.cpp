@@ -8,6 +8,7 @@ namespace limber {
 namespace {
 
 constexpr size_t kRemembered = 5;
+constexpr char kAgain = '#';  // before the count of a key that was there before
 
 using Bits = std::vector<uint64_t>;
 
@@ -39,7 +40,7 @@ std::vector<std::string> node_keys(const Graph& graph) {
       break;
     }
     const int before = seen[key]++;
-    keys.push_back(before == 0 ? key : key + ' ' + std::to_string(before));
+    keys.push_back(before == 0 ? key : key + kAgain + std::to_string(before));
   }
   return keys;
 }
@@ -151,7 +152,9 @@ void StepCosts::set_times(std::map<std::string, std::vector<double>> times) {
 
 void StepCosts::take_times() {
   for (NodeCost& node : nodes_) {
-    const auto it = times_.find(node.key);
+    auto it = times_.find(node.key);
+    // Of two alike a smaller step may have only one.
+    if (it == times_.end()) it = times_.find(node.key.substr(0, node.key.rfind(kAgain)));
     node.known = it != times_.end() && !it->second.empty();
     if (node.known) node.seconds = median(it->second);
   }

@@ -35,7 +35,8 @@ class StepCosts {
   double full() const;     // of training everything
   double forward() const;  // of what every step executes
 
-  // For each tensor: seconds to bring the error gradient to it (nodes that also serve others), and of its own.
+  // For each tensor: seconds to bring the error gradient to it (nodes that also serve others), and of its
+  // own.
   struct Chain {
     std::vector<size_t> order;  // tensors by distance from the loss, the nearest first
     std::vector<double> reach, own;

@@ -33,8 +33,8 @@ struct Trained {
 
 // Adds a step for each, applied in the order given (that in which gradients are complete, so that none has
 // to wait); reads the rate from `rate` f32[]. State is named "optimizer/<what>/<parameter>" and is
-// zero before the first step of a parameter; see add_missing_state. A step stands after every other reader of its parameter as long
-// as nothing that reads it is appended later.
+// zero before the first step of a parameter; see add_missing_state. A step stands after every other reader of
+// its parameter as long as nothing that reads it is appended later.
 Status add_optimizer(Graph& graph, const std::vector<Trained>& trained, ValueId rate,
                      const OptimizerOptions& options);
 

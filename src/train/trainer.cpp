@@ -47,9 +47,10 @@ Status Trainer::make_session() {
   if (inputs_.graph.inputs().size() != 1)
     return invalid("the model has {} inputs; images go into exactly one", inputs_.graph.inputs().size());
   options_.training.step.soft_targets = options_.mixup > 0;
-  options_.training.choose = [this, first = options_.training.choose](
-                                 const Graph& prepared,
-                                 const std::vector<std::string>& trainable) -> Result<std::vector<std::string>> {
+  options_.training.choose =
+      [this, first = options_.training.choose](
+          const Graph& prepared,
+          const std::vector<std::string>& trainable) -> Result<std::vector<std::string>> {
     LIMBER_ASSIGN(auto allowed, select_parameters(trainable, options_.train, options_.freeze));
     return first ? first(prepared, allowed) : allowed;
   };

@@ -39,7 +39,8 @@ Outcome brute_force(const std::vector<ChainTensor>& tensors, int64_t budget) {
   Outcome best;
   for (uint32_t set = 0; set < uint32_t{1} << tensors.size(); ++set) {
     bool allowed = time_of(tensors, set) <= budget;
-    for (size_t k = 0; k < tensors.size(); ++k) allowed = allowed && (!tensors[k].forced || (set >> k & 1) != 0);
+    for (size_t k = 0; k < tensors.size(); ++k)
+      allowed = allowed && (!tensors[k].forced || (set >> k & 1) != 0);
     if (!allowed) continue;
     const double value = value_of(tensors, set);
     if (!best.feasible || value > best.value) best.value = value;
@@ -59,7 +60,7 @@ std::vector<ChainTensor> random_chain(Random& random) {
   const bool penalties = random.below(3) == 0, forces = random.below(4) == 0;
   int64_t reach = 0;
   for (ChainTensor& tensor : tensors) {
-    reach += static_cast<int64_t>(random.below(4));  // often zero
+    reach += static_cast<int64_t>(random.below(4));                                        // often zero
     tensor.reach = random.below(8) == 0 ? static_cast<int64_t>(random.below(20)) : reach;  // not a chain
     tensor.own = static_cast<int64_t>(random.below(9));
     tensor.importance = static_cast<double>(random.below(12)) - 3;  // ties, zeros and negative ones

@@ -1,0 +1,222 @@
+#include "elastic/elastic_trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "api/builtin_models.h"
+#include "elastic/strategy.h"
+#include "tests/elastic/fixture.h"
+#include "tests/train/training_case.h"
+
+namespace limber::test {
+namespace {
+
+TrainerInputs inputs_of(std::string_view builtin, RunFolder* folder, TrainerHook& hook) {
+  auto model = make_builtin(builtin);
+  EXPECT_TRUE(model.ok());
+  TrainerInputs inputs{.graph = std::move(model->graph),
+                       .params = std::move(model->params),
+                       .data = *open_synthetic({.size = 32, .count = 40}),
+                       .validation = nullptr,
+                       .backends = cpu_backends(),
+                       .folder = folder,
+                       .options = {}};
+  inputs.hooks = {&hook};
+  return inputs;
+}
+
+TrainerOptions options_of(int64_t epochs) {
+  TrainerOptions options = tiny_options(epochs);
+  options.training.step.batch = 4;
+  options.augmentation.height = options.augmentation.width = 32;
+  options.training.step.optimizer.effects = true;
+  options.training.choose = [](const Graph&, const std::vector<std::string>& names) {
+    return Result<std::vector<std::string>>(std::vector<std::string>{names.back()});
+  };
+  return options;
+}
+
+std::unique_ptr<ElasticTrainer> make_elastic(const ElasticOptions& options, std::string_view note = "") {
+  auto made = ElasticTrainer::create(options, note);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return *std::move(made);
+}
+
+std::vector<nlohmann::json> lines_of(const RunFolder& folder, const std::string& kind) {
+  std::vector<nlohmann::json> lines;
+  std::istringstream text(*os_files().read(folder.history_path(), 1 << 24));
+  for (std::string line; std::getline(text, line);) {
+    const auto parsed = nlohmann::json::parse(line);
+    if (parsed["kind"] == kind) lines.push_back(parsed);
+  }
+  return lines;
+}
+
+TEST(Elastic, ChoosesAgainAndAgainWithinTheBudget) {
+  const Folder temp;
+  auto folder = *RunFolder::open(temp / "run");
+  const auto elastic = make_elastic({.rho = 0.6, .interval_steps = 12});
+  const auto trainer = Trainer::create(inputs_of("resnet8", folder.get(), *elastic), options_of(6));
+  ASSERT_TRUE(trainer.ok()) << trainer.status().message();
+  const auto summary = (*trainer)->run();
+  ASSERT_TRUE(summary.ok()) << summary.status().message();
+  const auto selections = lines_of(*folder, "selection");
+  ASSERT_GE(selections.size(), 3U);
+  for (const auto& line : selections) {
+    EXPECT_LE(line["predicted_s"].get<double>(), line["budget_s"].get<double>() * 1.0001);
+    EXPECT_LE(line["share"].get<double>(), 0.7);
+    EXPECT_FALSE(line["chosen"].empty());
+  }
+  EXPECT_TRUE(elastic->costs()->complete());
+  EXPECT_EQ(lines_of(*folder, "tensors").size(), 1U);
+  EXPECT_FALSE(lines_of(*folder, "choice_end").empty());
+}
+
+// Tensors whose state was never needed have none, in memory and in the checkpoint.
+TEST(Elastic, TensorsKeepNothingThatIsNotTrained) {
+  const auto elastic = make_elastic({.rho = 0.4, .freeze = {"norm*"}});
+  TrainerInputs inputs = inputs_of("resnet8", nullptr, *elastic);
+  const auto params = inputs.params;
+  const auto trainer = Trainer::create(std::move(inputs), options_of(3));
+  ASSERT_TRUE(trainer.ok()) << trainer.status().message();
+  ASSERT_TRUE((*trainer)->run().ok());
+  for (const std::string& name : (*trainer)->session().trained())
+    EXPECT_TRUE(params->contains("optimizer/velocity/" + name)) << name;
+}
+
+TEST(Elastic, GoesOnWhereItStopped) {
+  const Folder temp;
+  auto folder = *RunFolder::open(temp / "run");
+  const ElasticOptions options{.rho = 0.5, .interval_steps = 14};
+  OptionTexts notes;
+  TensorMask mask;
+  {
+    class StopAt : public TrainerHook {
+     public:
+      Status on_step_end(TrainingSession& /*session*/, const StepReport& report) override {
+        if (report.state.step == 25) stop = true;
+        return {};
+      }
+      std::atomic<bool> stop{false};
+    } stop;
+    const auto elastic = make_elastic(options);
+    TrainerInputs inputs = inputs_of("resnet8", folder.get(), *elastic);
+    inputs.hooks.push_back(&stop);
+    inputs.stop = &stop.stop;
+    auto trainer = Trainer::create(std::move(inputs), options_of(5));
+    ASSERT_TRUE(trainer.ok());
+    ASSERT_EQ((*trainer)->run()->ending, Ending::kStopped);
+    mask = elastic->selection().mask;
+  }
+  std::vector<std::string> warnings;
+  auto checkpoint = folder->load_last(warnings);
+  ASSERT_TRUE(checkpoint.ok() && checkpoint->has_value());
+  ASSERT_EQ((*checkpoint)->info.state.step, 25);
+  const auto elastic = make_elastic(options, (*checkpoint)->info.notes.at("elastic"));
+  TrainerInputs inputs = inputs_of("resnet8", folder.get(), *elastic);
+  inputs.graph = (*checkpoint)->graph;
+  inputs.params = (*checkpoint)->params;
+  inputs.state = (*checkpoint)->info.state;
+  auto trainer = Trainer::create(std::move(inputs), options_of(5));
+  ASSERT_TRUE(trainer.ok()) << trainer.status().message();
+  const auto summary = (*trainer)->run();
+  ASSERT_TRUE(summary.ok()) << summary.status().message();
+  // The choice of before was trained to the end of its interval; no second survey.
+  const auto selections = lines_of(*folder, "selection");
+  ASSERT_GE(selections.size(), 2U);
+  EXPECT_LT(selections[0]["step"], 25);
+  EXPECT_GE(selections[1]["step"].get<int64_t>(), selections[0]["step"].get<int64_t>() + 10);
+  EXPECT_EQ(lines_of(*folder, "tensors").size(), 1U);
+}
+
+TEST(Elastic, RhoMayChangeWhileTraining) {
+  class Change : public TrainerHook {
+   public:
+    explicit Change(ElasticTrainer& elastic) : elastic_(elastic) {}
+    Status on_step_end(TrainingSession& /*session*/, const StepReport& report) override {
+      if (report.state.step == 30) elastic_.set_rho(0.9);
+      return {};
+    }
+
+   private:
+    ElasticTrainer& elastic_;
+  };
+  const Folder temp;
+  auto folder = *RunFolder::open(temp / "run");
+  const auto elastic = make_elastic({.rho = 0.5, .interval_steps = 1000});
+  Change change(*elastic);
+  TrainerInputs inputs = inputs_of("resnet8", folder.get(), *elastic);
+  inputs.hooks.push_back(&change);
+  auto trainer = Trainer::create(std::move(inputs), options_of(5));
+  ASSERT_TRUE(trainer.ok());
+  ASSERT_TRUE((*trainer)->run().ok());
+  const auto selections = lines_of(*folder, "selection");
+  ASSERT_EQ(selections.size(), 2U);
+  EXPECT_EQ(selections[1]["rho"], 0.9);
+  EXPECT_GT(selections[1]["budget_s"].get<double>(), 1.3 * selections[0]["budget_s"].get<double>());
+}
+
+TEST(Elastic, BadNotesAndOptionsAreRefused) {
+  EXPECT_FALSE(ElasticTrainer::create({.rho = 0}, "").ok());
+  EXPECT_FALSE(ElasticTrainer::create({.rho = 1.5}, "").ok());
+  for (const char* note : {"nonsense", "{}", "[]", R"({"stage": 7})"}) {
+    const auto elastic = make_elastic({}, note);
+    auto trainer = Trainer::create(inputs_of("resnet8", nullptr, *elastic), options_of(1));
+    ASSERT_TRUE(trainer.ok());
+    const auto summary = (*trainer)->run();
+    ASSERT_FALSE(summary.ok());
+    EXPECT_EQ(summary.status().code(), Code::kCorrupt) << summary.status().message();
+  }
+}
+
+TEST(Elastic, AdamAndFrozenNormsAndMicroBatches) {
+  for (const BatchNormMode mode : {BatchNormMode::kBatch, BatchNormMode::kFrozen}) {
+    const auto elastic = make_elastic({.rho = 0.7, .interval_steps = 10, .always = {"norm9.*"}});
+    TrainerOptions options = options_of(4);
+    options.training.step.batch = 2;
+    options.training.step.micro_batches = 2;
+    options.training.step.batch_norm = mode;
+    options.training.step.optimizer.kind = OptimizerKind::kAdamW;
+    options.schedule.rate = 0.001;
+    auto trainer = Trainer::create(inputs_of("resnet8", nullptr, *elastic), options);
+    ASSERT_TRUE(trainer.ok()) << trainer.status().message();
+    const auto summary = (*trainer)->run();
+    ASSERT_TRUE(summary.ok()) << summary.status().message();
+    EXPECT_FALSE(elastic->selection().mask.empty());
+  }
+}
+
+TEST(Elastic, OneWayNeverTakesBack) {
+  const Folder temp;
+  auto folder = *RunFolder::open(temp / "run");
+  const auto elastic = make_elastic({.rho = 0.6, .interval_steps = 12, .one_way = true});
+  auto trainer = Trainer::create(inputs_of("resnet8", folder.get(), *elastic), options_of(8));
+  ASSERT_TRUE(trainer.ok());
+  ASSERT_TRUE((*trainer)->run().ok());
+  const auto selections = lines_of(*folder, "selection");
+  ASSERT_GE(selections.size(), 3U);
+  for (size_t i = 1; i < selections.size(); ++i) {
+    const auto before = selections[i - 1]["chosen"].get<std::set<size_t>>();
+    for (size_t k : selections[i]["chosen"].get<std::set<size_t>>()) EXPECT_TRUE(before.count(k) > 0) << i;
+  }
+  EXPECT_EQ(elastic->returned(), 0);
+}
+
+TEST(Strategy, LastLayerAndNorms) {
+  const auto session = make_session("resnet8");
+  const auto last = last_layer(session->prepared(), session->trainable());
+  ASSERT_EQ(last.size(), 2U);
+  EXPECT_EQ(last.back(), session->trainable().back());
+  const auto norms = norms_and_biases(session->prepared(), session->trainable());
+  EXPECT_GT(norms.size(), last.size());
+  for (const std::string& name : norms) {
+    const auto rank = session->prepared().type(*session->prepared().find(name)).rank();
+    EXPECT_TRUE(rank == 1 || std::find(last.begin(), last.end(), name) != last.end()) << name;
+  }
+}
+
+}  // namespace
+}  // namespace limber::test
