@@ -70,13 +70,13 @@ Result<std::string> ElasticAnswers::share(double rho, int runs) {
   return compare(selection.mask, selection.seconds, runs);
 }
 
-// The first step after a change is left out: its memory is new.
+// The first step after a change is left out: its memory is new. Ends with the choice trained.
 Result<std::string> ElasticAnswers::compare(const TensorMask& mask, double predicted, int runs) {
   TrainingSession& session = *worker_.training;
   const std::vector<std::string> chosen = names_of(*costs_, mask), all = costs_->tensors();
   std::vector<double> measured, full;
   for (int turn = 0; turn < 2; ++turn) {
-    for (const auto& [names, times] : {std::pair(&chosen, &measured), std::pair(&all, &full)}) {
+    for (const auto& [names, times] : {std::pair(&all, &full), std::pair(&chosen, &measured)}) {
       LIMBER_TRY(session.set_trained(*names));
       LIMBER_TRY(worker_.run());
       for (int i = 0; i < runs; ++i) {
