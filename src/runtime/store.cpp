@@ -128,14 +128,21 @@ class PackedStore {
     return seconds;
   }
 
-  std::set<Layout> layouts_around(const Family& family) const {
-    std::set<Layout> around;
+  // Those in which gradients are made first: where costs are only guessed, and equal, they suit all readers
+  // about as well, while a reader's own may be far from what the others want.
+  std::vector<Layout> layouts_around(const Family& family) const {
+    std::vector<Layout> around;
+    const auto add_layout = [&](Layout layout) {
+      if (layout != kPlain && std::find(around.begin(), around.end(), layout) == around.end())
+        around.push_back(layout);
+    };
     for (ValueId v : family.values) {
-      around.merge(wanted_in(v, kPlain));
-      around.insert(made_in(v, kPlain));
-      if (updated_by_[v.index] != kNoValue) around.insert(made_in(updated_by_[v.index], kPlain));
+      add_layout(made_in(v, kPlain));
+      if (updated_by_[v.index] != kNoValue) add_layout(made_in(updated_by_[v.index], kPlain));
     }
-    around.erase(kPlain);
+    for (ValueId v : family.values) {
+      for (Layout layout : wanted_in(v, kPlain)) add_layout(layout);
+    }
     return around;
   }
 
