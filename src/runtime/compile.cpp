@@ -154,7 +154,8 @@ Result<std::shared_ptr<const Plan>> compile(const Graph& graph, std::shared_ptr<
       if (assignment.id == *known) return make_plan(job, std::move(assignment), job.params);
     }
   }
-  if (!chief.measures() || assignments.size() == 1) return make_plan(job, std::move(assignments.front()), job.params);
+  if (!chief.measures() || assignments.size() == 1)
+    return make_plan(job, std::move(assignments.front()), job.params);
   LIMBER_ASSIGN(const size_t winner, fastest(job, assignments));
   chief.remember(key, assignments[winner].id);
   return make_plan(job, std::move(assignments[winner]), job.params);

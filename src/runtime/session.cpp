@@ -105,6 +105,11 @@ Tensor Session::input(size_t index) const {
 }
 
 Tensor Session::output(size_t index) const {
+  if (const ValueId updated = plan_->graph.outputs()[index].into; updated != kNoValue) {
+    auto parameter = plan_->params->get(plan_->graph.value(updated).name);
+    LIMBER_ASSERT(parameter.ok());
+    return *std::move(parameter);
+  }
   const Slot& slot = plan_->slots[static_cast<size_t>(plan_->output_slots[index])];
   TensorType type = slot.type;
   if (const int rows = plan_->row_slots[index]; rows >= 0) {

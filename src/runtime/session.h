@@ -52,7 +52,8 @@ class Session {
 
   const Plan& plan() const { return *plan_; }
   const std::shared_ptr<const Plan>& shared_plan() const { return plan_; }
-  // Views on the session's memory, in graph order. A detection output has only its valid rows.
+  // Views on the session's memory, in graph order. A detection output has only its valid rows; one that
+  // updates a parameter is the parameter.
   Tensor input(size_t index) const;
   Tensor output(size_t index) const;
 

@@ -76,7 +76,8 @@ class PackedStore {
   void add_node(Family& family, NodeId n, const TensorType& type) {
     if (n == kNoNode || inside_[n.index] || is_static_node(graph_, statics_, n)) return;
     const Node& node = graph_.node(n);
-    const bool same = !node.inputs.empty() && node.inputs[0] != kNoValue && graph_.type(node.inputs[0]) == type;
+    const bool same =
+        !node.inputs.empty() && node.inputs[0] != kNoValue && graph_.type(node.inputs[0]) == type;
     if (!same || assignment_.nodes[n.index].backend != &layouts_ || !layouts_.element_wise(graph_, n, kPlain))
       return;
     inside_[n.index] = true;

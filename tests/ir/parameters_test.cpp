@@ -35,9 +35,7 @@ class PackedParameter : public testing::Test {
     ASSERT_TRUE(params_.hold_packed("w", backwards(numbers({1, 2, 3}), &unpacked_)).ok());
   }
 
-  float* packed() {
-    return reinterpret_cast<float*>(params_.find_packed("w", "backwards")->data()) + 1;
-  }
+  float* packed() { return reinterpret_cast<float*>(params_.find_packed("w", "backwards")->data()) + 1; }
 
   const std::vector<std::string> names_ = {"w"};
   Parameters params_;

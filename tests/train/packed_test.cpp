@@ -131,6 +131,7 @@ TEST(PackedTraining, EqualsPlainTrainingForEveryOptimiser) {
   std::vector<OptimizerOptions> optimizers(5);
   optimizers[0].decay = 1e-3;
   optimizers[1].momentum = 0;
+  optimizers[1].effects = true;
   optimizers[2].nesterov = true;
   optimizers[3].kind = OptimizerKind::kAdam;
   optimizers[4].kind = OptimizerKind::kAdamW;
@@ -146,6 +147,20 @@ TEST(PackedTraining, EqualsPlainTrainingForEveryOptimiser) {
     for (uint64_t s = 0; s < 4; ++s) pair.step_both(s);
     expect_same(pair.one, pair.two, fmt::format("optimizer {}", i));
     expect_clean_padding(plan);
+  }
+}
+
+TEST(PackedTraining, EffectsDoNotCountPadding) {
+  TrainingOptions options;
+  options.step.optimizer.effects = true;
+  Pair pair(options);
+  ASSERT_TRUE(pair.packed && pair.plain);
+  for (uint64_t s = 0; s < 3; ++s) pair.step_both(s);
+  const auto packed = pair.packed->effects(), plain = pair.plain->effects();
+  ASSERT_EQ(packed.size(), plain.size());
+  for (size_t i = 0; i < packed.size(); ++i) {
+    EXPECT_NEAR(packed[i].gain, plain[i].gain, 1e-4 * std::abs(plain[i].gain));
+    EXPECT_NEAR(packed[i].weight_squares, plain[i].weight_squares, 1e-5 * plain[i].weight_squares);
   }
 }
 
@@ -180,7 +195,8 @@ TEST(PackedTraining, APlanOfTheSameLayoutUsesTheSameBytes) {
   ASSERT_TRUE(pair.packed);
   step(*pair.packed, 1);
   const Plan& plan = **pair.packed->plan();
-  const auto leaf = static_cast<size_t>(std::find(plan.leaves.begin(), plan.leaves.end(), "w3") - plan.leaves.begin());
+  const auto leaf =
+      static_cast<size_t>(std::find(plan.leaves.begin(), plan.leaves.end(), "w3") - plan.leaves.begin());
   ASSERT_FALSE(plan.packed[leaf].empty());
   const auto before = pair.one.params->find_packed("w3", plan.packed[leaf]);
   ASSERT_TRUE(pair.packed->set_trained(std::vector<std::string>{"w3"}).ok());

@@ -40,19 +40,21 @@ std::optional<FormatWay> element_wise_way(const Graph& g, const Node& node, Layo
   }
   std::vector<TensorType> outputs;
   for (ValueId v : node.outputs) {
-    if (v == kNoValue) return std::nullopt;
-    outputs.push_back(flat(v));
-    way.outputs.push_back(g.type(v) == type ? layout : kPlain);
+    outputs.push_back(v == kNoValue ? TensorType{} : flat(v));
+    way.outputs.push_back(v != kNoValue && g.type(v) == type ? layout : kPlain);
   }
   Attrs attrs = node.attrs;
   if (node.op == OpKind::kReduceSumSquare) {
     const bool all = attrs.ints("axes").size() == static_cast<size_t>(type.rank());
     if (!all || attrs.i("keepdims", 1) != 0) return std::nullopt;
     attrs.set("axes", std::vector<int64_t>{0});
-  } else if (way.outputs[0] != layout || g.type(node.outputs[0]) != type) {
+  } else if (node.outputs[0] == kNoValue || g.type(node.outputs[0]) != type) {
     return std::nullopt;
   }
   const NodeId id = graph->add_node(node.op, std::move(inputs), std::move(attrs), std::move(outputs));
+  for (size_t k = 0; k < node.outputs.size(); ++k) {
+    if (node.outputs[k] == kNoValue) graph->mutable_node(id).outputs[k] = kNoValue;
+  }
   if (!own_supports(*graph, graph->node(id))) return std::nullopt;
   way.impl = "simd";
   way.may_alias = own_may_alias(*graph, graph->node(id));

@@ -458,9 +458,9 @@ Result<Compiled> Library::reorder(const TensorType& type, Layout from, Layout to
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const dnnl::reorder::primitive_desc pd(rep_->engine, side(from), rep_->engine, side(to), attr);
-    rep_->finish<dnnl::reorder>(out, pd,
-                                {{DNNL_ARG_FROM, side(from), Argument::kInput, 0},
-                                 {DNNL_ARG_TO, side(to), Argument::kOutput, 0}});
+    rep_->finish<dnnl::reorder>(
+        out, pd,
+        {{DNNL_ARG_FROM, side(from), Argument::kInput, 0}, {DNNL_ARG_TO, side(to), Argument::kOutput, 0}});
     return true;
   });
 }

@@ -226,7 +226,8 @@ Result<double> difference(onednn::Library& library, const onednn::Compiled& a, c
       kept.push_back(std::move(buffer));
     }
     if (compiled->weights_layout != 0) {
-      LIMBER_ASSIGN(const onednn::Compiled packing, library.reorder(weights, kPlain, Layout{compiled->weights_layout}));
+      LIMBER_ASSIGN(const onednn::Compiled packing,
+                    library.reorder(weights, kPlain, Layout{compiled->weights_layout}));
       LIMBER_ASSIGN(const auto scratch, Buffer::allocate(packing.kernel->scratch_bytes()));
       KernelIo pack{{plain->data()}, {const_cast<void*>(io.inputs[1])}, scratch->data()};
       LIMBER_ASSIGN(const auto bound, packing.kernel->bind(std::move(pack)));
