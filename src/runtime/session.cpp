@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/parallel.h"
 #include "base/run_scope.h"
 
@@ -210,13 +211,18 @@ void Session::release(size_t slot) {
 
 // Constants and parameters: those that are updated, and of the others the `wanted` ones.
 Status Session::fetch_leaves(const std::vector<bool>& wanted) {
+  bool packed = false;
   for (size_t i = 0; i < plan_->slots.size(); ++i) {
     const Slot& slot = plan_->slots[i];
     const bool written = slot.storage == Storage::kParameter;
     const bool read = slot.storage == Storage::kStatic && slot.layout == kPlain && wanted[i];
     if (slot.root != static_cast<int>(i) || !(written || read)) continue;
     if (slot.layout != kPlain) {
-      LIMBER_ASSIGN(owned_[i], packed_parameter(slot));
+      const auto leaf = static_cast<size_t>(slot.leaf);
+      owned_[i] = plan_->params->find_packed(plan_->leaves[leaf], plan_->packed[leaf]);
+      if (owned_[i] != nullptr) continue;
+      LIMBER_ASSIGN(owned_[i], pack_parameter(slot));
+      packed = true;
       continue;
     }
     const Value& value = plan_->graph.value(slot.value);
@@ -227,16 +233,16 @@ Status Session::fetch_leaves(const std::vector<bool>& wanted) {
     }
     owned_[i] = Buffer::borrow(tensor.raw(), tensor.bytes(), tensor.buffer());
   }
+  if (packed) trim_heap();  // plain tensors went
   return {};
 }
 
-// The parameter as this plan updates it: as another plan left it, or packed now. What was packed while it was
-// not trained becomes the parameter itself.
-Result<std::shared_ptr<Buffer>> Session::packed_parameter(const Slot& slot) {
+// Makes the parameter one that is held as this plan updates it. What was packed while it was not trained
+// becomes the parameter itself.
+Result<std::shared_ptr<Buffer>> Session::pack_parameter(const Slot& slot) {
   Parameters& params = *plan_->params;
   const auto leaf = static_cast<size_t>(slot.leaf);
   const std::string &name = plan_->leaves[leaf], &key = plan_->packed[leaf];
-  if (auto held = params.find_packed(name, key)) return held;
   const uint64_t value_version = params.versions(std::span(&name, 1))[0];
   auto buffer = params.find_derived(key, value_version);
   if (buffer == nullptr) {

@@ -78,7 +78,7 @@ class Session {
   Status allocate();
   Status refresh();  // what derives from parameters that changed, and the kernels that read it
   Status fetch_leaves(const std::vector<bool>& wanted);
-  Result<std::shared_ptr<Buffer>> packed_parameter(const Slot& slot);
+  Result<std::shared_ptr<Buffer>> pack_parameter(const Slot& slot);
   std::vector<bool> stale_statics(const std::vector<uint64_t>& newest, std::vector<bool>& wanted);
   std::shared_ptr<Buffer> find_shared(const StaticStep& fixed, uint64_t version) const;
   Status make_static(const StaticStep& fixed, uint64_t version);
