@@ -1,5 +1,6 @@
 #include "base/memory.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -16,6 +17,12 @@ void page_out(const void* data, size_t bytes) {
 #else
   static_cast<void>(data);
   static_cast<void>(bytes);
+#endif
+}
+
+void trim_heap() {
+#ifdef __GLIBC__
+  static_cast<void>(malloc_trim(0));
 #endif
 }
 

@@ -9,4 +9,8 @@ namespace limber {
 // from the file when they are read. Only a hint; nothing is ever lost.
 void page_out(const void* data, size_t bytes);
 
+// Gives the pages of freed heap memory back to the system, where the C library can do that. Takes a moment:
+// for after much was freed.
+void trim_heap();
+
 }  // namespace limber

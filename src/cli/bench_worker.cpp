@@ -104,8 +104,8 @@ class Answers {
     if (worker_.training != nullptr) {
       int64_t elements = 0;
       for (const std::string& name : worker_.training->trained()) {
-        LIMBER_ASSIGN(const Tensor tensor, worker_.training->params()->get(name));
-        elements += tensor.elements();
+        LIMBER_ASSIGN(const TensorType type, worker_.training->params()->type(name));
+        elements += type.shape.elements();
       }
       out.set("trained_tensors", worker_.training->trained().size());
       out.set("trained_elements", elements);

@@ -6,6 +6,8 @@ namespace limber {
 
 void Backend::begin(const Graph&, const std::vector<bool>&) {}
 
+std::optional<Candidate> Backend::element_wise(const Graph&, NodeId, Layout) { return std::nullopt; }
+
 Status Backend::prepare(const Graph&, NodeId, Candidate&) { return {}; }
 
 std::optional<int64_t> Backend::recall(const std::string&) const { return std::nullopt; }

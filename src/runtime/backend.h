@@ -48,6 +48,9 @@ class Backend {
   // that do not care about layout offer candidates in these.
   virtual Result<std::vector<Candidate>> candidates(const Graph& graph, NodeId node,
                                                     std::span<const Layout> nearby) = 0;
+  // The node in `layout`: what has the type of input 0 lies in it, the rest is plain. Only for nodes that
+  // treat all elements of that type alike and keep zeros where the layout pads; nullopt for others.
+  virtual std::optional<Candidate> element_wise(const Graph& graph, NodeId node, Layout layout);
   // Completes the candidate that was chosen (layouts of packed weights, which are only known once code
   // is generated). Called once before compile().
   virtual Status prepare(const Graph& graph, NodeId node, Candidate& candidate);
@@ -63,6 +66,7 @@ class Backend {
   // Layouts. The defaults are for backends that know only kPlain.
   virtual size_t bytes(const TensorType& type, Layout layout) const;
   virtual std::string layout_name(Layout layout) const;
+  // Too much to be ever chosen where there is no such reorder.
   virtual double reorder_seconds(const TensorType& type, Layout from, Layout to);
   virtual Result<std::unique_ptr<Kernel>> reorder(const TensorType& type, Layout from, Layout to);
 };

@@ -83,7 +83,7 @@ class Chooser {
     const int preferred = id % kIdsPerTier - 1;
     LIMBER_TRY(preferred < 0 ? start() : start(Layout{static_cast<uint32_t>(preferred)}));
     LIMBER_TRY(descend());
-    return Assignment{choices_, total(), id};
+    return Assignment{choices_, {}, total(), id};
   }
 
  private:
@@ -121,7 +121,7 @@ class Chooser {
   }
 
   void add(std::vector<Assignment>& list, int id) const {
-    Assignment assignment{choices_, total(), id};
+    Assignment assignment{choices_, {}, total(), id};
     if (!contains(list, assignment)) list.push_back(std::move(assignment));
   }
 

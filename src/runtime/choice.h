@@ -21,6 +21,7 @@ struct NodeChoice {
 
 struct Assignment {
   std::vector<NodeChoice> nodes;  // by node index; static nodes run in plain layout
+  std::vector<Layout> stored;     // by value: how a parameter that the graph updates lies between two runs
   double seconds = 0;             // predicted: kernels and reorders
   int id = 0;                     // how it was found; the same for the same graph and timings
 };
@@ -37,5 +38,11 @@ Result<Assignment> find_assignment(const Graph& graph, const std::vector<bool>& 
 
 // Lets the backends complete what was chosen.
 Status prepare(const Graph& graph, Assignment& assignment);
+
+// Chooses the layouts in which parameters that the graph updates are stored, and with them those of the
+// element-wise nodes between gradient and update: the ones that cost the least reorders, given the rest.
+// Once prepare() made the layouts of weights known.
+void store_packed(const Graph& graph, const std::vector<bool>& statics, Backend& layouts,
+                  Assignment& assignment);
 
 }  // namespace limber

@@ -28,10 +28,10 @@ Status check_sizes(const Graph& graph, size_t max_bytes) {
 Status check_parameters(const Graph& graph, const Parameters& params) {
   for (const Value& value : graph.values()) {
     if (value.role != Role::kParameter && value.role != Role::kState) continue;
-    LIMBER_ASSIGN(const Tensor tensor, params.get(value.name));
-    if (tensor.type() != value.type) {
+    LIMBER_ASSIGN(const TensorType type, params.type(value.name));
+    if (type != value.type) {
       return invalid("parameter '{}': the graph wants {}, it is {}", value.name, value.type.to_string(),
-                     tensor.type().to_string());
+                     type.to_string());
     }
   }
   return {};
@@ -46,11 +46,13 @@ struct Job {
   std::vector<bool> statics;
 };
 
-Result<std::shared_ptr<const Plan>> make_plan(const Job& job, Assignment assignment) {
+Result<std::shared_ptr<const Plan>> make_plan(const Job& job, Assignment assignment,
+                                              std::shared_ptr<Parameters> params) {
   LIMBER_TRY(prepare(job.graph, assignment));
+  store_packed(job.graph, job.statics, *job.backends.front(), assignment);
   auto plan = std::make_shared<Plan>();
   plan->graph = job.graph;
-  plan->params = job.params;
+  plan->params = std::move(params);
   plan->backends = job.backends;
   plan->threads = job.options.threads;
   plan->predicted_seconds = assignment.seconds;
@@ -89,7 +91,7 @@ bool is_faster(Session& challenger, Session& champion) {
   return a < b;
 }
 
-// Parameters to try plans with: what the graph updates is a copy.
+// Parameters to try a plan with: what the graph updates is a copy.
 Result<std::shared_ptr<Parameters>> trial_parameters(const Job& job) {
   const std::vector<bool> updated = job.graph.updated();
   if (std::find(updated.begin(), updated.end(), true) == updated.end()) return job.params;
@@ -110,12 +112,12 @@ Result<std::shared_ptr<Parameters>> trial_parameters(const Job& job) {
 
 // Times of single layers say little about caches shared by all of them: the candidates run as a whole.
 // Returns the index of the fastest.
-Result<size_t> fastest(Job job, const std::vector<Assignment>& assignments) {
-  LIMBER_ASSIGN(job.params, trial_parameters(job));
+Result<size_t> fastest(const Job& job, const std::vector<Assignment>& assignments) {
   std::unique_ptr<Session> champion;
   size_t winner = 0;
   for (size_t i = 0; i < assignments.size(); ++i) {
-    LIMBER_ASSIGN(auto plan, make_plan(job, assignments[i]));
+    LIMBER_ASSIGN(auto params, trial_parameters(job));
+    LIMBER_ASSIGN(auto plan, make_plan(job, assignments[i], std::move(params)));
     LIMBER_ASSIGN(auto challenger, Session::create(std::move(plan)));
     if (champion && !is_faster(*challenger, *champion)) continue;
     champion = std::move(challenger);
@@ -141,7 +143,7 @@ Result<std::shared_ptr<const Plan>> compile(const Graph& graph, std::shared_ptr<
   if (options.assignment >= 0) {
     LIMBER_ASSIGN(Assignment assignment,
                   find_assignment(job.graph, job.statics, job.backends, options.assignment));
-    return make_plan(job, std::move(assignment));
+    return make_plan(job, std::move(assignment), job.params);
   }
   LIMBER_ASSIGN(std::vector<Assignment> assignments, find_assignments(job.graph, job.statics, job.backends));
 
@@ -149,13 +151,14 @@ Result<std::shared_ptr<const Plan>> compile(const Graph& graph, std::shared_ptr<
   const std::string key = fmt::format("plan {:016x}", hash(job.graph));
   if (const auto known = chief.recall(key)) {
     for (Assignment& assignment : assignments) {
-      if (assignment.id == *known) return make_plan(job, std::move(assignment));
+      if (assignment.id == *known) return make_plan(job, std::move(assignment), job.params);
     }
   }
-  if (!chief.measures() || assignments.size() == 1) return make_plan(job, std::move(assignments.front()));
+  if (!chief.measures() || assignments.size() == 1)
+    return make_plan(job, std::move(assignments.front()), job.params);
   LIMBER_ASSIGN(const size_t winner, fastest(job, assignments));
   chief.remember(key, assignments[winner].id);
-  return make_plan(job, std::move(assignments[winner]));
+  return make_plan(job, std::move(assignments[winner]), job.params);
 }
 
 }  // namespace limber

@@ -64,8 +64,16 @@ class Lowering {
     const int leaf = static_cast<int>(plan_.leaves.size());
     plan_.leaves.push_back(value.name);
     leaves_[v.index] = {leaf};
-    const int slot = new_slot(v, kPlain, statics_[v.index] ? Storage::kStatic : Storage::kParameter);
+    const Layout layout = stored(v);
+    plan_.packed.push_back(layout == kPlain ? "" : packed_key(v, layout));
+    const int slot = new_slot(v, layout, statics_[v.index] ? Storage::kStatic : Storage::kParameter);
     plan_.slots[static_cast<size_t>(slot)].leaf = leaf;
+  }
+
+  Layout stored(ValueId v) const { return assignment_.stored[v.index]; }
+
+  std::string packed_key(ValueId v, Layout layout) const {
+    return keys_[v.index] + "@" + layouts().layout_name(layout);
   }
 
   std::vector<int> leaves_of(const Node& node) const {
@@ -134,7 +142,7 @@ class Lowering {
     for (const InPlace& pair : op_def(node.op).in_place) {
       if (pair.output != static_cast<int>(output)) continue;
       const auto input = static_cast<size_t>(pair.input);
-      if (node.inputs[input] != target || result.layout != kPlain) continue;
+      if (node.inputs[input] != target || result.layout != stored(target)) continue;
       const int root = plan_.slots[static_cast<size_t>(step.inputs[input])].root;
       const bool itself = plan_.slots[static_cast<size_t>(root)].storage == Storage::kParameter;
       if (itself && !read_after(n, root)) result.root = root;
@@ -194,8 +202,7 @@ class Lowering {
     step.reason = fmt::format("'{}' wants {}, it is {}", reader, layouts().layout_name(layout),
                               layouts().layout_name(from));
     if (fixed) {
-      plan_.statics.push_back(
-          {std::move(step), leaves_[v.index], keys_[v.index] + "@" + layouts().layout_name(layout)});
+      plan_.statics.push_back({std::move(step), leaves_[v.index], packed_key(v, layout)});
     } else {
       add_step(std::move(step));
     }
@@ -272,10 +279,11 @@ class Lowering {
   }
 
   Status lower_update(const Output& output) {
-    const int target = where_.at({output.into, kPlain});
+    const Layout layout = stored(output.into);
+    const int target = where_.at({output.into, layout});
     plan_.output_slots.push_back(target);
     plan_.row_slots.push_back(-1);
-    LIMBER_ASSIGN(const int slot, slot_for(output.value, kPlain, "update of " + output.name));
+    LIMBER_ASSIGN(const int slot, slot_for(output.value, layout, "update of " + output.name));
     if (plan_.slots[static_cast<size_t>(slot)].root == plan_.slots[static_cast<size_t>(target)].root)
       return {};
     LIMBER_ASSIGN(Step step, reorder_step(slot, target));

@@ -60,6 +60,7 @@ struct Plan {
 
   std::vector<Slot> slots;
   std::vector<std::string> leaves;   // names of the parameters and states it reads
+  std::vector<std::string> packed;   // by leaf: the key it is held packed under, empty when it is plain
   std::vector<std::string> updates;  // names of those it writes
   std::vector<StaticStep> statics;   // run when a plan gets its first session and when a leaf changes
   std::vector<Step> steps;           // run every time

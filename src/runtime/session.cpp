@@ -18,6 +18,13 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+Status run_once(const Kernel& kernel, const void* input, void* output) {
+  LIMBER_ASSIGN(const auto scratch, Buffer::allocate(kernel.scratch_bytes()));
+  LIMBER_ASSIGN(const auto bound, kernel.bind({{input}, {output}, scratch->data()}));
+  bound->run();
+  return {};
+}
+
 }  // namespace
 
 Session::~Session() = default;
@@ -65,7 +72,7 @@ Status Session::allocate() {
   }
   owned_.resize(plan_->slots.size());
   kept_.resize(plan_->slots.size(), false);
-  moved_.resize(plan_->slots.size(), false);
+  bound_.resize(plan_->slots.size(), nullptr);
   made_.resize(plan_->statics.size(), 0);
   for (const Step& step : plan_->steps) {
     for (int slot : step.inputs) {
@@ -99,6 +106,11 @@ Tensor Session::input(size_t index) const {
 }
 
 Tensor Session::output(size_t index) const {
+  if (const ValueId updated = plan_->graph.outputs()[index].into; updated != kNoValue) {
+    auto parameter = plan_->params->get(plan_->graph.value(updated).name);
+    LIMBER_ASSERT(parameter.ok());
+    return *std::move(parameter);
+  }
   const Slot& slot = plan_->slots[static_cast<size_t>(plan_->output_slots[index])];
   TensorType type = slot.type;
   if (const int rows = plan_->row_slots[index]; rows >= 0) {
@@ -148,7 +160,6 @@ void Session::note_updates() {
 Status Session::refresh() {
   version_ = plan_->params->version();
   const std::vector<uint64_t> versions = plan_->params->versions(plan_->leaves);
-  LIMBER_TRY(fetch_leaves());
   std::vector<uint64_t> newest;
   for (const StaticStep& fixed : plan_->statics) {
     uint64_t version = 1;
@@ -156,7 +167,9 @@ Status Session::refresh() {
     newest.push_back(version);
   }
   const ThreadScope threads(plan_->threads);
-  const std::vector<bool> stale = stale_statics(newest);
+  std::vector<bool> wanted = kept_;
+  const std::vector<bool> stale = stale_statics(newest, wanted);
+  LIMBER_TRY(fetch_leaves(wanted));
   std::vector<size_t> last(plan_->slots.size(), 0);  // by slot: the last static step that reads it
   for (size_t i = 0; i < stale.size(); ++i) {
     for (int slot : plan_->statics[i].step.inputs) {
@@ -168,16 +181,17 @@ Status Session::refresh() {
     if (!stale[i]) continue;
     LIMBER_TRY(make_static(plan_->statics[i], newest[i]));
     for (int slot : plan_->statics[i].step.inputs) {
-      if (slot >= 0 && last[root_of(slot)] == i) LIMBER_TRY(release(root_of(slot)));
+      if (slot >= 0 && last[root_of(slot)] == i) release(root_of(slot));
     }
   }
-  for (size_t i = 0; i < owned_.size(); ++i) LIMBER_TRY(release(i));
+  for (size_t i = 0; i < owned_.size(); ++i) release(i);
   return bind();
 }
 
 void Session::suspend() {
   for (size_t i = 0; i < owned_.size(); ++i) {
-    if (plan_->slots[i].storage == Storage::kStatic) owned_[i] = nullptr;
+    const Storage storage = plan_->slots[i].storage;
+    if (storage == Storage::kStatic || storage == Storage::kParameter) owned_[i] = nullptr;
   }
   version_ = 0;
 }
@@ -188,57 +202,96 @@ size_t Session::root_of(int slot) const {
 
 // Lets go of a static value that no step reads. What was packed from a mapped file is not needed in memory a
 // second time.
-Status Session::release(size_t slot) {
-  if (plan_->slots[slot].storage != Storage::kStatic || kept_[slot] || owned_[slot] == nullptr) return {};
+void Session::release(size_t slot) {
+  if (plan_->slots[slot].storage != Storage::kStatic || kept_[slot] || owned_[slot] == nullptr) return;
   owned_[slot] = nullptr;
-  if (plan_->slots[slot].leaf < 0) return {};
-  LIMBER_ASSIGN(const Tensor tensor, plan_->params->get(plan_->graph.value(plan_->slots[slot].value).name));
-  if (!tensor.buffer()->owned()) page_out(tensor.raw(), tensor.bytes());
-  return {};
+  if (const int leaf = plan_->slots[slot].leaf; leaf >= 0)
+    plan_->params->page_out(plan_->leaves[static_cast<size_t>(leaf)]);
 }
 
-void Session::put(int slot, std::shared_ptr<Buffer> buffer) {
-  owned_[static_cast<size_t>(slot)] = std::move(buffer);
-  moved_[static_cast<size_t>(slot)] = true;
-}
-
-// Constants once, parameters when they were replaced or changed.
-Status Session::fetch_leaves() {
+// Constants and parameters: those that are updated, and of the others the `wanted` ones.
+Status Session::fetch_leaves(const std::vector<bool>& wanted) {
+  bool packed = false;
   for (size_t i = 0; i < plan_->slots.size(); ++i) {
     const Slot& slot = plan_->slots[i];
-    const bool stored = slot.storage == Storage::kParameter || slot.storage == Storage::kStatic;
-    if (!stored || slot.root != static_cast<int>(i) || slot.layout != kPlain) continue;
+    const bool written = slot.storage == Storage::kParameter;
+    const bool read = slot.storage == Storage::kStatic && slot.layout == kPlain && wanted[i];
+    if (slot.root != static_cast<int>(i) || !(written || read)) continue;
+    if (slot.layout != kPlain) {
+      const auto leaf = static_cast<size_t>(slot.leaf);
+      owned_[i] = plan_->params->find_packed(plan_->leaves[leaf], plan_->packed[leaf]);
+      if (owned_[i] != nullptr) continue;
+      LIMBER_ASSIGN(owned_[i], pack_parameter(slot));
+      packed = true;
+      continue;
+    }
     const Value& value = plan_->graph.value(slot.value);
     if (value.producer != kNoNode) continue;
     Tensor tensor = value.constant;
     if (slot.leaf >= 0) {
-      const bool written = slot.storage == Storage::kParameter;
       LIMBER_ASSIGN(tensor, written ? plan_->params->writable(value.name) : plan_->params->get(value.name));
     }
-    if (owned_[i] && owned_[i]->data() == tensor.raw()) continue;
-    put(static_cast<int>(i), Buffer::borrow(tensor.raw(), tensor.bytes(), tensor.buffer()));
+    owned_[i] = Buffer::borrow(tensor.raw(), tensor.bytes(), tensor.buffer());
   }
+  if (packed) trim_heap();  // plain tensors went
   return {};
 }
 
+// Makes the parameter one that is held as this plan updates it. What was packed while it was not trained
+// becomes the parameter itself.
+Result<std::shared_ptr<Buffer>> Session::pack_parameter(const Slot& slot) {
+  Parameters& params = *plan_->params;
+  const auto leaf = static_cast<size_t>(slot.leaf);
+  const std::string &name = plan_->leaves[leaf], &key = plan_->packed[leaf];
+  const uint64_t value_version = params.versions(std::span(&name, 1))[0];
+  auto buffer = params.find_derived(key, value_version);
+  if (buffer == nullptr) {
+    LIMBER_ASSIGN(const Tensor plain, params.get(name));
+    LIMBER_ASSIGN(buffer, Buffer::allocate(slot.bytes));
+    LIMBER_ASSIGN(const auto pack, plan_->backends.front()->reorder(slot.type, kPlain, slot.layout));
+    LIMBER_TRY(run_once(*pack, plain.raw(), buffer->data()));
+  }
+  const auto unpack = [backend = plan_->backends.front(), layout = slot.layout, threads = plan_->threads](
+                          const Buffer& packed, Tensor& plain) -> Status {
+    const ThreadScope scope(threads);
+    LIMBER_ASSIGN(const auto kernel, backend->reorder(plain.type(), layout, kPlain));
+    return run_once(*kernel, packed.data(), plain.raw());
+  };
+  LIMBER_ASSIGN(const uint64_t version, params.hold_packed(name, {key, buffer, unpack}));
+  if (version == version_ + 1) version_ = version;
+  return buffer;
+}
+
+// What another plan made in the same way, or holds as the parameter.
+std::shared_ptr<Buffer> Session::find_shared(const StaticStep& fixed, uint64_t version) const {
+  const Step& step = fixed.step;
+  if (step.outputs.size() != 1) return nullptr;
+  if (step.node == kNoNode && step.inputs[0] >= 0) {
+    const int leaf = plan_->slots[static_cast<size_t>(step.inputs[0])].leaf;
+    if (leaf >= 0) {
+      if (auto held = plan_->params->find_packed(plan_->leaves[static_cast<size_t>(leaf)], fixed.key))
+        return held;
+    }
+  }
+  return plan_->params->find_derived(fixed.key, version);
+}
+
 // Which static steps must run: those whose result is read, not up to date and not to be had from another
-// plan, and those that these need and whose results were not kept.
-std::vector<bool> Session::stale_statics(const std::vector<uint64_t>& newest) {
-  std::vector<bool> stale(plan_->statics.size(), false), wanted(plan_->slots.size(), false);
+// plan, and those that these need and whose results were not kept. Adds to `wanted` what they read.
+std::vector<bool> Session::stale_statics(const std::vector<uint64_t>& newest, std::vector<bool>& wanted) {
+  std::vector<bool> stale(plan_->statics.size(), false);
   for (size_t i = plan_->statics.size(); i-- > 0;) {
     const StaticStep& fixed = plan_->statics[i];
     const auto out = static_cast<size_t>(fixed.step.outputs[0]);
     const bool current = made_[i] == newest[i] && owned_[out] != nullptr;
-    if (current || !(kept_[out] || wanted[out])) continue;
-    if (fixed.step.outputs.size() == 1) {
-      if (auto shared = plan_->params->find_derived(fixed.key, newest[i])) {
-        put(fixed.step.outputs[0], std::move(shared));
-        continue;
-      }
+    if (current || !wanted[out]) continue;
+    if (auto shared = find_shared(fixed, newest[i])) {
+      owned_[out] = std::move(shared);
+      continue;
     }
     stale[i] = true;
     for (int slot : fixed.step.inputs) {
-      if (slot >= 0) wanted[static_cast<size_t>(plan_->slots[static_cast<size_t>(slot)].root)] = true;
+      if (slot >= 0) wanted[root_of(slot)] = true;
     }
   }
   return stale;
@@ -251,7 +304,7 @@ Status Session::make_static(const StaticStep& fixed, uint64_t version) {
   for (int slot : step.outputs) {
     if (slot >= 0) {
       LIMBER_ASSIGN(auto buffer, Buffer::allocate(plan_->slots[static_cast<size_t>(slot)].bytes));
-      put(slot, std::move(buffer));
+      owned_[static_cast<size_t>(slot)] = std::move(buffer);
     }
     io.outputs.push_back(address(slot));
   }
@@ -267,9 +320,13 @@ Status Session::make_static(const StaticStep& fixed, uint64_t version) {
 // Kernels whose memory moved; all of them the first time.
 Status Session::bind() {
   const ThreadScope threads(plan_->threads);
-  const auto moved = [&](int slot) {
-    return slot >= 0 && moved_[static_cast<size_t>(plan_->slots[static_cast<size_t>(slot)].root)];
-  };
+  std::vector<bool> is_new(owned_.size(), false);
+  for (size_t i = 0; i < owned_.size(); ++i) {
+    if (owned_[i] == nullptr) continue;
+    is_new[i] = owned_[i]->data() != bound_[i];
+    bound_[i] = owned_[i]->data();
+  }
+  const auto moved = [&](int slot) { return slot >= 0 && is_new[root_of(slot)]; };
   kernels_.resize(plan_->steps.size());
   for (size_t k = 0; k < kernels_.size(); ++k) {
     const Step& step = plan_->steps[k];
@@ -282,7 +339,6 @@ Status Session::bind() {
     io.scratch = address(step.scratch);
     LIMBER_ASSIGN(kernels_[k], step.kernel->bind(std::move(io)));
   }
-  moved_.assign(moved_.size(), false);
   return {};
 }
 

@@ -52,7 +52,8 @@ class Session {
 
   const Plan& plan() const { return *plan_; }
   const std::shared_ptr<const Plan>& shared_plan() const { return plan_; }
-  // Views on the session's memory, in graph order. A detection output has only its valid rows.
+  // Views on the session's memory, in graph order. A detection output has only its valid rows; one that
+  // updates a parameter is the parameter.
   Tensor input(size_t index) const;
   Tensor output(size_t index) const;
 
@@ -76,11 +77,12 @@ class Session {
       : plan_(std::move(plan)), shared_(std::move(shared)) {}
   Status allocate();
   Status refresh();  // what derives from parameters that changed, and the kernels that read it
-  Status fetch_leaves();
-  std::vector<bool> stale_statics(const std::vector<uint64_t>& newest);
+  Status fetch_leaves(const std::vector<bool>& wanted);
+  Result<std::shared_ptr<Buffer>> pack_parameter(const Slot& slot);
+  std::vector<bool> stale_statics(const std::vector<uint64_t>& newest, std::vector<bool>& wanted);
+  std::shared_ptr<Buffer> find_shared(const StaticStep& fixed, uint64_t version) const;
   Status make_static(const StaticStep& fixed, uint64_t version);
-  void put(int slot, std::shared_ptr<Buffer> buffer);
-  Status release(size_t slot);
+  void release(size_t slot);
   size_t root_of(int slot) const;
   Status bind();
   void note_updates();
@@ -92,7 +94,7 @@ class Session {
   uint64_t version_ = 0;                        // of all parameters, when they were last looked at
   std::vector<uint64_t> made_;                  // by Plan::statics: the newest leaf it was made from
   std::vector<bool> kept_;                      // by slot: a static that steps read, not just other statics
-  std::vector<bool> moved_;                     // by slot: its memory is new since the last bind()
+  std::vector<const std::byte*> bound_;         // by slot: its memory at the last bind()
   std::shared_ptr<Buffer> arena_;               // unless the arena is shared
   std::vector<std::shared_ptr<Buffer>> owned_;  // by slot: inputs, outputs, statics
   std::vector<std::unique_ptr<BoundKernel>> kernels_;

@@ -230,7 +230,7 @@ Result<Graph> prepare_model(const Graph& model, const StepOptions& options) {
   if (model.outputs().empty()) return invalid("the model has no output to train");
   std::map<std::string, int64_t> bound;
   for (const std::string& name : symbols(model)) bound[name] = options.batch;
-  LIMBER_ASSIGN(Graph graph, bind(model, bound));
+  LIMBER_ASSIGN(Graph graph, limber::bind(model, bound));
   graph.mutable_outputs().resize(1);
   LIMBER_TRY(run_passes(graph, kPreparation));
   if (options.batch_norm == BatchNormMode::kBatch) {

@@ -178,6 +178,7 @@ Result<Profile> TrainingSession::profile(int runs) {
     saved.emplace_back(name, std::vector<std::byte>(bytes, bytes + tensor.bytes()));
   }
   auto profile = session->profile(runs);
+  session->suspend();  // lets go of packed parameters, which become plain here
   for (const auto& [name, bytes] : saved) {
     LIMBER_ASSIGN(Tensor tensor, params_->writable(name));
     if (!bytes.empty()) std::memcpy(tensor.raw(), bytes.data(), bytes.size());

@@ -36,13 +36,13 @@ class CpuBackend : public Backend {
     if (const auto layer = describe_layer(g, node, weights_static(node)))
       return layer_candidates(node, *layer);
     std::vector<Candidate> out;
-    const double seconds = node_bytes(g, n) / (1e10 * options_.threads) + 1e-6;
+    const double seconds = element_seconds(g, n);
     if (is_view(node)) {
       out.push_back(plain_candidate(node, "view", 0));
       out.back().view = true;
     } else if (own_supports(g, node)) {
       out.push_back(plain_candidate(node, "simd", seconds));
-      out.back().may_alias = in_place_input(g, node);
+      out.back().may_alias = own_may_alias(g, node);
     }
     if (auto way = plain_pooling(g, node, library_); way && !own_supports(g, node))
       add(out, std::move(*way), seconds * 2);
@@ -52,6 +52,19 @@ class CpuBackend : public Backend {
     }
     if (out.empty()) return unsupported("no kernel for {}", op_name(node.op));
     return out;
+  }
+
+  std::optional<Candidate> element_wise(const Graph& g, NodeId n, Layout layout) override {
+    const Node& node = g.node(n);
+    if (node.inputs.empty() || node.inputs[0] == kNoValue || !library_.keeps_elements(layout))
+      return std::nullopt;
+    const TensorType& type = g.type(node.inputs[0]);
+    if (type.dtype != DType::kF32) return std::nullopt;
+    auto way = element_wise_way(g, node, layout, static_cast<int64_t>(bytes(type, layout) / sizeof(float)));
+    if (!way) return std::nullopt;
+    std::vector<Candidate> out;
+    add(out, std::move(*way), element_seconds(g, n));
+    return std::move(out.front());
   }
 
   Status prepare(const Graph&, NodeId, Candidate& candidate) override {
@@ -85,7 +98,7 @@ class CpuBackend : public Backend {
 
   double reorder_seconds(const TensorType& type, Layout from, Layout to) override {
     const double guess = 2.0 * static_cast<double>(type.bytes()) / (8e9 * options_.threads) + 2e-6;
-    if (!is_reorderable(type, from, to)) return 1;  // never chosen
+    if (!library_.can_reorder(type, from, to)) return 1;  // never chosen
     const std::string key = fmt::format("{} {}>{}", type.to_string(), layout_name(from), layout_name(to));
     if (const auto known = tuner_.find_reorder(key)) return *known;
     if (!options_.tune) return guess;
@@ -103,7 +116,8 @@ class CpuBackend : public Backend {
                     static_cast<std::byte*>(io.outputs[0]));
       });
     }
-    return library_.reorder(type, from, to);
+    LIMBER_ASSIGN(const auto compiled, library_.reorder(type, from, to));
+    return shared_kernel(compiled.kernel);
   }
 
  private:
@@ -133,20 +147,9 @@ class CpuBackend : public Backend {
     return out;
   }
 
-  static bool is_reorderable(const TensorType& type, Layout from, Layout to) {
-    if (from == to) return true;
-    return type.dtype == DType::kF32 && type.rank() >= 3 && type.rank() <= 5 && type.shape.elements() > 0;
-  }
-
-  // Element-wise results may be written over an operand of the same type.
-  static int in_place_input(const Graph& g, const Node& node) {
-    const bool elementwise = is_unary(node.op) || is_binary(node.op);
-    if (!elementwise || node.outputs[0] == kNoValue) return -1;
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] != kNoValue && g.type(node.inputs[i]) == g.type(node.outputs[0]))
-        return static_cast<int>(i);
-    }
-    return -1;
+  // Of a node that is limited by memory.
+  double element_seconds(const Graph& g, NodeId n) const {
+    return node_bytes(g, n) / (1e10 * options_.threads) + 1e-6;
   }
 
   void add(std::vector<Candidate>& out, FormatWay way, double seconds) {
@@ -195,11 +198,7 @@ class CpuBackend : public Backend {
 
   Result<double> time_reorder(const TensorType& type, Layout from, Layout to) {
     const ThreadScope threads(options_.threads);
-    LIMBER_ASSIGN(auto kernel, reorder(type, from, to));
-    onednn::Compiled compiled;
-    compiled.kernel = std::shared_ptr<const Kernel>(std::move(kernel));
-    compiled.input_bytes = {bytes(type, from)};
-    compiled.output_bytes = {bytes(type, to)};
+    LIMBER_ASSIGN(const auto compiled, library_.reorder(type, from, to));
     return time_kernel(compiled, /*in_place=*/false, /*cold_weights=*/false);
   }
 

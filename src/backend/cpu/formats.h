@@ -23,6 +23,11 @@ struct FormatWay {
 std::vector<FormatWay> format_ways(const Graph& graph, const Node& node, onednn::Format format,
                                    onednn::Library& library);
 
+// `node` in `layout`, in which tensors of the type of input 0 have `elements` numbers, padding included: see
+// Backend::element_wise.
+std::optional<FormatWay> element_wise_way(const Graph& graph, const Node& node, Layout layout,
+                                          int64_t elements);
+
 // Pooling in plain layout, which oneDNN also does.
 std::optional<FormatWay> plain_pooling(const Graph& graph, const Node& node, onednn::Library& library);
 

@@ -433,9 +433,23 @@ std::string Library::layout_name(Layout layout) const {
   return layout.id < 4 ? kNames[layout.id] : rep_->entry(layout.id).name;
 }
 
-Result<std::unique_ptr<Kernel>> Library::reorder(const TensorType& type, Layout from, Layout to) {
-  std::unique_ptr<Kernel> kernel;
-  LIMBER_TRY(guarded("reorder", [&] {
+bool Library::keeps_elements(Layout layout) const {
+  return layout.id < kFirstPacked || rep_->entry(layout.id).desc.data.format_kind == dnnl_blocked;
+}
+
+bool Library::can_reorder(const TensorType& type, Layout from, Layout to) const {
+  if (from == to) return true;
+  if (type.dtype != DType::kF32 || type.shape.elements() == 0) return false;
+  const bool packed_from = from.id >= kFirstPacked, packed_to = to.id >= kFirstPacked;
+  if (!packed_from && !packed_to) return type.rank() >= 3 && type.rank() <= 5;
+  if (!keeps_elements(from) || (from != kPlain && !keeps_elements(to))) return false;
+  if (packed_from && packed_to) return rep_->entry(from.id).plain == rep_->entry(to.id).plain;
+  return from == kPlain || to == kPlain;
+}
+
+Result<Compiled> Library::reorder(const TensorType& type, Layout from, Layout to) {
+  const std::string name = fmt::format("reorder {} {}>{}", type.to_string(), from.id, to.id);
+  return rep_->remembered(name, [&](Compiled& out) {
     const uint32_t packed = std::max(from.id, to.id);
     const auto side = [&](Layout layout) {
       if (layout == kPlain && packed >= kFirstPacked) return rep_->entry(packed).plain;
@@ -444,12 +458,11 @@ Result<std::unique_ptr<Kernel>> Library::reorder(const TensorType& type, Layout 
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const dnnl::reorder::primitive_desc pd(rep_->engine, side(from), rep_->engine, side(to), attr);
-    kernel = std::make_unique<PrimitiveKernel>(dnnl::reorder(pd), rep_->engine,
-                                               with_scratch({{DNNL_ARG_FROM, side(from), Argument::kInput, 0},
-                                                             {DNNL_ARG_TO, side(to), Argument::kOutput, 0}},
-                                                            pd.scratchpad_desc()));
-  }));
-  return kernel;
+    rep_->finish<dnnl::reorder>(
+        out, pd,
+        {{DNNL_ARG_FROM, side(from), Argument::kInput, 0}, {DNNL_ARG_TO, side(to), Argument::kOutput, 0}});
+    return true;
+  });
 }
 
 }  // namespace limber::onednn

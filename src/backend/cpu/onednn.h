@@ -97,7 +97,11 @@ class Library {
   // Memory a tensor of this type takes in this layout (packed or format).
   size_t bytes(const TensorType& type, Layout layout) const;
   std::string layout_name(Layout layout) const;
-  Result<std::unique_ptr<Kernel>> reorder(const TensorType& type, Layout from, Layout to);
+  // Is every element in one place of its own, padding aside? Not so for Winograd.
+  bool keeps_elements(Layout layout) const;
+  bool can_reorder(const TensorType& type, Layout from, Layout to) const;
+  // Remembered like what create() makes.
+  Result<Compiled> reorder(const TensorType& type, Layout from, Layout to);
 
  private:
   struct Rep;

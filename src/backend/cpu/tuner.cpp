@@ -226,10 +226,11 @@ Result<double> difference(onednn::Library& library, const onednn::Compiled& a, c
       kept.push_back(std::move(buffer));
     }
     if (compiled->weights_layout != 0) {
-      LIMBER_ASSIGN(const auto packing, library.reorder(weights, kPlain, Layout{compiled->weights_layout}));
-      LIMBER_ASSIGN(const auto scratch, Buffer::allocate(packing->scratch_bytes()));
+      LIMBER_ASSIGN(const onednn::Compiled packing,
+                    library.reorder(weights, kPlain, Layout{compiled->weights_layout}));
+      LIMBER_ASSIGN(const auto scratch, Buffer::allocate(packing.kernel->scratch_bytes()));
       KernelIo pack{{plain->data()}, {const_cast<void*>(io.inputs[1])}, scratch->data()};
-      LIMBER_ASSIGN(const auto bound, packing->bind(std::move(pack)));
+      LIMBER_ASSIGN(const auto bound, packing.kernel->bind(std::move(pack)));
       bound->run();
     }
     LIMBER_ASSIGN(auto output, random_buffer(compiled->output_bytes[0], 13));

@@ -87,6 +87,32 @@ TEST(Allocation, TheSecondRunTouchesNoHeap) {
   }
 }
 
+constexpr std::string_view kUpdateNet = R"(graph "update" {
+  input %x: f32[2,20,9,9]
+  input %dy: f32[2,36,9,9]
+  input %rate: f32[]
+  param %w: f32[36,20,3,3]
+  param %v: f32[36,20,3,3]
+  %y: f32[2,36,9,9] = Conv(%x, %w) {dilations=[1,1], pads=[1,1,1,1], strides=[1,1]}
+  %dw: f32[36,20,3,3] = ConvBackwardWeights(%x, %dy) {dilations=[1,1], kernel=[3,3], pads=[1,1,1,1], strides=[1,1]}
+  %w2: f32[36,20,3,3], %v2: f32[36,20,3,3] = SgdUpdate(%w, %dw, %rate, %v) {momentum=0.9}
+  output %y as "y"
+  output %w2 as "w" into %w
+  output %v2 as "v" into %v
+})";
+
+// Weights that are trained stay packed: neither packing nor what others see of them costs the next run.
+TEST(Allocation, NorDoesTheSecondUpdate) {
+  const Net net = make_net(kUpdateNet);
+  const auto session = make_session(net, cpu_backends(), {.optimize = false});
+  ASSERT_TRUE(session);
+  EXPECT_FALSE(session->plan().packed[0].empty()) << session->plan().text();
+  ASSERT_TRUE(session->run().ok() && net.params->get("w").ok());
+  const int64_t before = heap_calls.load();
+  for (int run = 0; run < 3; ++run) ASSERT_TRUE(session->run().ok());
+  EXPECT_EQ(heap_calls.load() - before, 0);
+}
+
 double cpu_seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

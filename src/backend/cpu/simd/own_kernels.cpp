@@ -186,6 +186,7 @@ Result<std::unique_ptr<Kernel>> own_kernel(const Graph& graph, const Node& node)
 }
 
 int own_may_alias(const Graph& graph, const Node& node) {
+  if (node.outputs.empty() || node.outputs[0] == kNoValue) return -1;
   const auto factory = own::factory_of(node.op);
   const bool first_only = factory == &own::make_unary || factory == &own::make_softmax ||
                           factory == &own::make_batch_norm || factory == &own::make_layer_norm ||
