@@ -195,6 +195,7 @@ void choose_first(const TrainCommand& command, TrainingOptions& training) {
   } else if (command.strategy != "full") {
     training.choose = [](const Graph&, const Names& names) -> Result<Names> { return Names{names.back()}; };
     training.step.optimizer.effects = true;
+    training.forget_state = true;
   }
 }
 

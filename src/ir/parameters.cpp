@@ -13,6 +13,14 @@ void Parameters::set(std::string_view name, Tensor tensor) {
                             Entry{std::move(type), std::move(tensor), {}, {}, next_version()});
 }
 
+void Parameters::erase(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  const auto it = entries_.find(name);
+  if (it == entries_.end()) return;
+  entries_.erase(it);
+  next_version();
+}
+
 Result<const Parameters::Entry*> Parameters::find(std::string_view name) const {
   const auto it = entries_.find(name);
   if (it == entries_.end()) return error(Code::kNotFound, "no parameter named '{}'", name);

@@ -34,6 +34,7 @@ struct PackedTensor {
 class Parameters {
  public:
   void set(std::string_view name, Tensor tensor);  // adds or replaces
+  void erase(std::string_view name);               // if it is there
   Result<Tensor> get(std::string_view name) const;
   Result<TensorType> type(std::string_view name) const;
   // The same tensor as memory that may be written: a copy takes its place first when its bytes belong to

@@ -137,6 +137,13 @@ Status add_optimizer(Graph& graph, const std::vector<Trained>& trained, ValueId 
   return OptimizerWriter(graph, rate, options).run(trained);
 }
 
+std::vector<std::string> optimizer_state(std::string_view parameter) {
+  std::vector<std::string> names;
+  for (const char* what : {"velocity", "mean", "square", "step"})
+    names.push_back(fmt::format("optimizer/{}/{}", what, parameter));
+  return names;
+}
+
 double rate_at(const ScheduleOptions& options, int64_t step, int64_t total) {
   if (step < options.warm_up) {
     return options.rate * static_cast<double>(step + 1) / static_cast<double>(options.warm_up);

@@ -38,6 +38,9 @@ struct Trained {
 Status add_optimizer(Graph& graph, const std::vector<Trained>& trained, ValueId rate,
                      const OptimizerOptions& options);
 
+// Names of all state that an optimiser may keep for a parameter.
+std::vector<std::string> optimizer_state(std::string_view parameter);
+
 enum class ScheduleKind : uint8_t { kConstant, kStep, kCosine };
 
 struct ScheduleOptions {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "base/clock.h"
 #include "ops/op_def.h"
@@ -46,8 +47,17 @@ Status TrainingSession::set_trained(std::span<const std::string> names) {
   if (names.empty()) return invalid("nothing is to be trained");
   const Phase phase = options_.step.micro_batches > 1 ? Phase::kFinish : Phase::kUpdate;
   LIMBER_TRY(session(names, phase).status());
+  if (options_.forget_state) forget_others(names);
   trained_.assign(names.begin(), names.end());
   return {};
+}
+
+void TrainingSession::forget_others(std::span<const std::string> names) {
+  const std::set<std::string_view> kept(names.begin(), names.end());
+  for (const std::string& name : trained_) {
+    if (kept.count(name) > 0) continue;
+    for (const std::string& state : optimizer_state(name)) params_->erase(state);
+  }
 }
 
 Result<Session*> TrainingSession::session(std::span<const std::string> names, Phase phase) {

@@ -25,6 +25,9 @@ struct TrainingOptions {
   std::function<Result<std::vector<std::string>>(const Graph& prepared,
                                                  const std::vector<std::string>& trainable)>
       choose;
+  // A parameter that is not trained any more loses its optimiser state, which costs memory and tells less the
+  // older it is; when it is trained again, it starts as in its first step.
+  bool forget_state = false;
   size_t max_plans = 256;  // compiled sets that are kept; the one unused for longest goes first
 };
 
@@ -94,6 +97,7 @@ class TrainingSession {
   Result<std::shared_ptr<const Plan>> compile_step(const Graph& graph);
   Result<std::shared_ptr<const Plan>> compile_within_limit(const Graph& graph, size_t tensors);
   Result<Session*> current(Phase phase);
+  void forget_others(std::span<const std::string> names);
   Tensor input(size_t index) const;
   Tensor named_input(std::string_view name) const;
 

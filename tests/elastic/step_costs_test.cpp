@@ -50,8 +50,7 @@ TEST_P(StepCostsOf, PredictsTheWorkOfAnySubset) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, StepCostsOf,
-                         testing::Values("resnet8", "mobilenet", "vit"));
+INSTANTIATE_TEST_SUITE_P(Models, StepCostsOf, testing::Values("resnet8", "mobilenet", "vit"));
 
 }  // namespace
 }  // namespace limber
