@@ -100,9 +100,10 @@ void draw_marks(SvgCanvas& canvas, const HeatMap& map, const PlotArea& area, con
     const double at = x(mark.x);
     canvas.line("axis", at, area.top - 5, at, area.top - 1);
     const double half = 3.6 * static_cast<double>(mark.hint.size());
-    if (at - half < free_from || at + half > kPlotWidth) continue;
-    canvas.text("tick middle", at, area.top - 9, mark.hint);
-    free_from = at + half + 8;
+    const double middle = std::min(at, kPlotWidth - half - 2);
+    if (middle - half < free_from) continue;
+    canvas.text("tick middle", middle, area.top - 9, mark.hint);
+    free_from = middle + half + 8;
   }
 }
 

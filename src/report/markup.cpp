@@ -76,7 +76,7 @@ std::string step_time_text(double seconds) {
   return seconds < 0.9995 ? fmt::format("{:.0f} ms", 1e3 * seconds) : fmt::format("{:.2f} s", seconds);
 }
 
-std::string percent_text(double fraction) { return fmt::format("{:.1f} %", 100 * fraction); }
+std::string percent_text(double fraction) { return fmt::format("{:.1f}\xC2\xA0%", 100 * fraction); }
 
 std::string size_text(double bytes) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};

@@ -13,7 +13,7 @@ std::string escape_markup(std::string_view text);
 
 std::string duration_text(double seconds);   // "0.42 s", "12.3 s", "4 min 05 s", "3 h 20 min"
 std::string step_time_text(double seconds);  // of one step: "1.25 ms", "0.31 s"
-std::string percent_text(double fraction);   // "45.3 %"
+std::string percent_text(double fraction);   // "45.3 %", never parted at the end of a line
 std::string size_text(double bytes);         // "24.0 MiB"
 
 // Marks of an axis: multiples of 1, 2 or 5 times a power of ten.

@@ -14,11 +14,11 @@ constexpr std::string_view kStyle = R"(
 :root { color-scheme: light dark; --paper: #ffffff; --ink: #1d232b; --soft: #5a6470; --rule: #d9dee4;
   --grid: #e8ebef; --panel: #f6f7f9; --note: #fff6e0; --note-edge: #e0a100;
   --c0: #0072b2; --c1: #d55e00; --c2: #009e73; --c3: #b5548a; --c4: #b07900; --c5: #3d9bd1; --c6: #5a6470;
-  --h0: #f1f3f5; --h1: #fbe9cf; --h2: #f8d5a3; --h3: #f2b96b; --h4: #e79a35; --h5: #cf7a0c; --h6: #0b5c9e; }
+  --h0: #e6e9ed; --h1: #fbe9cf; --h2: #f8d5a3; --h3: #f2b96b; --h4: #e79a35; --h5: #cf7a0c; --h6: #0b5c9e; }
 @media (prefers-color-scheme: dark) { :root { --paper: #14181d; --ink: #e4e8ed; --soft: #a0aab5;
   --rule: #37404a; --grid: #262d35; --panel: #1b2027; --note: #33290f; --note-edge: #c08a00;
   --c0: #55b0ee; --c1: #ff8b45; --c2: #2cc79b; --c3: #e597c3; --c4: #efb73e; --c5: #98d4f7; --c6: #b3bcc6;
-  --h0: #20262d; --h1: #3b3020; --h2: #574224; --h3: #7b5926; --h4: #a67324; --h5: #d9932a; --h6: #63b8f5; } }
+  --h0: #2a313a; --h1: #3b3020; --h2: #574224; --h3: #7b5926; --h4: #a67324; --h5: #d9932a; --h6: #63b8f5; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink);
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
@@ -33,7 +33,8 @@ th, td { padding: 6px 12px; text-align: left; border-bottom: 1px solid var(--rul
 th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
 th[title] { text-decoration: underline dotted; text-underline-offset: 3px; cursor: help; }
 th.right, td.right { text-align: right; white-space: nowrap; }
-th:first-child, td:first-child { position: sticky; left: 0; background: var(--paper); font-weight: 600; }
+th:first-child, td:first-child { position: sticky; left: 0; background: var(--paper); font-weight: 600;
+  min-width: 12ch; }
 td { max-width: 32ch; overflow-wrap: break-word; }
 .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 480px), 1fr)); gap: 0 28px;
   align-items: start; }

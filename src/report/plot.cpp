@@ -12,7 +12,7 @@ namespace limber {
 namespace {
 
 constexpr double kLineHeight = 320, kScatterHeight = 440;
-constexpr size_t kMostMarks = 60;     // of a series; more would hide the line
+constexpr size_t kMostMarks = 24;     // of a series; more would hide the line
 constexpr size_t kMostPoints = 1200;  // of a series; more than there are pixels
 
 struct ValueRange {
@@ -62,10 +62,14 @@ void draw_series(SvgCanvas& canvas, const PlotSeries& series, const std::vector<
   canvas.raw(fmt::format("<path class=\"{} {}\" d=\"{}\"/>\n", dash_class(series),
                          stroke_class(series.colour), path));
   if (series.style == SeriesStyle::kReference) return;
-  for (size_t i = 0; i < points.size(); ++i) {
-    const PlotPoint& p = points[i];
+  const bool marked = series.style == SeriesStyle::kLine && points.size() <= kMostMarks;
+  const auto is_hint = [](const PlotPoint& p) { return !p.hint.empty(); };
+  const auto from_end = std::find_if(points.rbegin(), points.rend(), is_hint);
+  const PlotPoint* last_hint = from_end == points.rend() ? nullptr : &*from_end;
+  for (const PlotPoint& p : points) {
     if (p.hint.empty()) continue;
-    if (points.size() <= kMostMarks || i + 1 == points.size()) {
+    const bool last = &p == last_hint && series.style == SeriesStyle::kLine;
+    if (marked || last || points.size() == 1) {
       canvas.raw(svg_mark(series.colour, x(p.x), y(p.y), p.hint) + "\n");
     } else {
       canvas.raw(fmt::format(
@@ -79,7 +83,7 @@ std::string line_legend(const std::vector<PlotSeries>& all) {
   std::string items;
   for (const PlotSeries& series : all) {
     if (series.name.empty()) continue;
-    const bool marked = series.style != SeriesStyle::kReference;
+    const bool marked = series.style == SeriesStyle::kLine;
     items += fmt::format(
         "<li><svg class=\"key\" viewBox=\"0 0 30 14\" aria-hidden=\"true\"><path class=\"{} {}\" d=\"M1 "
         "7H29\"/>{}</svg>"

@@ -15,8 +15,8 @@ struct PlotPoint {
 };
 
 enum class SeriesStyle : uint8_t {
-  kLine,
-  kDashed,
+  kLine,       // with marks; of many points, at the last alone
+  kDashed,     // without
   kReference,  // a thin grey line without marks
 };
 

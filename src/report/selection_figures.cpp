@@ -88,6 +88,20 @@ std::vector<std::string> row_hints(const RunLog& run) {
   return hints;
 }
 
+// Ends of epochs between two steps; of many, those with round numbers.
+std::vector<PlotPoint> epoch_marks(const RunLog& run, double low, double high) {
+  if (run.epochs.empty()) return {};
+  const Ticks ticks = nice_ticks(0, static_cast<double>(run.epochs.back().epoch), 4, TickRange::kTight, true);
+  const auto every = static_cast<int64_t>(ticks.step);
+  std::vector<PlotPoint> marks;
+  for (const EpochRecord& epoch : run.epochs) {
+    const auto at = static_cast<double>(epoch.step);
+    if (epoch.epoch % every == 0 && at >= low && at <= high)
+      marks.push_back({at, 0, fmt::format("epoch {}", epoch.epoch)});
+  }
+  return marks;
+}
+
 void add_heat_map(HtmlPage& page, const RunLog& run) {
   const std::vector<ColumnSpan> columns = columns_of(run);
   HeatMap map{.title = "Which tensors were trained when",
@@ -99,11 +113,7 @@ void add_heat_map(HtmlPage& page, const RunLog& run) {
   std::vector<std::string> hints = row_hints(run);
   for (size_t k = 0; k < run.tensors.size(); ++k)
     map.rows.push_back({run.tensors[k], std::move(hints[k]), std::move(levels[k])});
-  for (const EpochRecord& epoch : run.epochs) {
-    const auto at = static_cast<double>(epoch.step);
-    if (at >= map.edges.front() && at <= map.edges.back())
-      map.marks.push_back({at, 0, fmt::format("epoch {}", epoch.epoch)});
-  }
+  map.marks = epoch_marks(run, map.edges.front(), map.edges.back());
   map.legend = {{kHeatChosen, "trained"},
                 {5, "not trained, importance over 30 % of the largest"},
                 {4, "10 to 30 %"},
@@ -194,8 +204,8 @@ void add_shares(HtmlPage& page, const RunLog& run) {
   if (drawing.empty()) return;
   page.figure(
       "Share of the time over the training", drawing,
-      "Of the steps between choices; looking at the tensors before each choice comes on top, and a choice "
-      "is predicted lower than asked for to make up for it.");
+      "Of the steps between choices. Measuring the tensors before each choice comes on top, so choices aim "
+      "a little below what was asked for.");
 }
 
 }  // namespace

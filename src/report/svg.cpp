@@ -51,9 +51,10 @@ void draw_x_axis(SvgCanvas& canvas, const PlotArea& area, const Ticks& ticks, st
     if (grid) canvas.line("grid", x(value), area.top, x(value), area.bottom);
     canvas.line("axis", x(value), area.bottom, x(value), area.bottom + 4);
     const std::string text = ticks.text(value);
-    if (x(value) - text_width(text) / 2 < free_from) continue;
-    canvas.text("tick middle", x(value), area.bottom + 18, text);
-    free_from = x(value) + text_width(text) / 2 + 6;
+    const double half = text_width(text) / 2, middle = std::min(x(value), kPlotWidth - half - 2);
+    if (middle - half < free_from) continue;
+    canvas.text("tick middle", middle, area.bottom + 18, text);
+    free_from = middle + half + 6;
   }
   canvas.line("axis", area.left, area.bottom, area.right, area.bottom);
   canvas.text("label middle", (area.left + area.right) / 2, area.bottom + 38, label);

@@ -49,7 +49,7 @@ TEST(Numbers, AreAsPeopleReadThem) {
   EXPECT_EQ(step_time_text(0.00125), "1.25 ms");
   EXPECT_EQ(step_time_text(0.317), "317 ms");
   EXPECT_EQ(step_time_text(1.5), "1.50 s");
-  EXPECT_EQ(percent_text(0.4526), "45.3 %");
+  EXPECT_EQ(percent_text(0.4526), "45.3\xC2\xA0%");
   EXPECT_EQ(size_text(512), "512 B");
   EXPECT_EQ(size_text(25182208), "24.0 MiB");
 }
