@@ -123,8 +123,9 @@ void add_heat_map(HtmlPage& page, const RunLog& run) {
                 {0, "less, or out of reach"}};
   std::string caption =
       "Tensors from the input (top) to the loss (bottom); the pointer on a row shows its name. Out of reach "
-      "is "
-      "what would take more than the share of the time even alone.";
+      "is what would take more than the share of the time even alone";
+  caption +=
+      run.option("strategy") == "prune" ? ", and what was left out before: prune takes nothing back." : ".";
   if (run.selections.size() > columns.size())
     caption +=
         fmt::format(" {} selections share {} columns: trained is what was chosen at least half of the times.",

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 
@@ -69,6 +70,20 @@ RunSummary summary_of(const RunLog& run) {
   return summary;
 }
 
+// Whether a step of both does the same work, but for what is trained.
+bool comparable(const RunLog& a, const RunLog& b) {
+  const auto same = [](const RunTexts& one, const RunTexts& other, const char* key) {
+    const auto x = one.find(key), y = other.find(key);
+    return x == one.end() || y == other.end() ? x == one.end() && y == other.end() : x->second == y->second;
+  };
+  const auto same_option = [&](const char* key) { return same(a.options, b.options, key); };
+  const auto same_fact = [&](const char* key) { return same(a.environment, b.environment, key); };
+  constexpr std::array kOptions = {"batch", "accumulate", "size", "images"};
+  constexpr std::array kFacts = {"model", "data", "threads"};
+  return std::all_of(kOptions.begin(), kOptions.end(), same_option) &&
+         std::all_of(kFacts.begin(), kFacts.end(), same_fact);
+}
+
 void add_ratio(const RunSummary& full, RunSummary& summary) {
   if (!full.seconds || !summary.seconds || !(*full.seconds > 0) || full.steps == 0 || summary.steps == 0)
     return;
@@ -87,11 +102,12 @@ std::vector<RunSummary> summarise(const std::vector<RunLog>& runs) {
         std::count_if(runs.begin(), runs.end(), [&](const RunLog& r) { return r.name == run.name; });
     if (same > 1) summaries.back().run = run.path;
   }
-  const auto full = std::find_if(summaries.begin(), summaries.end(),
-                                 [](const RunSummary& s) { return s.strategy == "full" && s.seconds; });
-  if (full == summaries.end()) return summaries;
-  const RunSummary reference = *full;
-  for (RunSummary& summary : summaries) add_ratio(reference, summary);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    for (size_t k = 0; k < runs.size() && !summaries[i].ratio; ++k) {
+      if (summaries[k].strategy == "full" && comparable(runs[i], runs[k]))
+        add_ratio(summaries[k], summaries[i]);
+    }
+  }
   return summaries;
 }
 

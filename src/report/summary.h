@@ -17,8 +17,8 @@ struct RunSummary {
   std::optional<double> best_accuracy, last_accuracy;  // on the validation images
   std::optional<int64_t> best_epoch;
   std::optional<double> seconds;  // of the recorded epochs, evaluation excluded; none without an epoch
-  // Time over that of the first run with strategy full: of everything where both have done as many steps,
-  // else of a step.
+  // Time over that of the first run with strategy full and the same model, data, batch and threads: of
+  // everything where both have done as many steps, else of a step.
   std::optional<double> ratio;
   bool ratio_of_step = false;
   // Of the last selection.

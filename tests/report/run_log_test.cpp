@@ -160,6 +160,12 @@ TEST(Summary, ComparesTimesWithFullTraining) {
   ASSERT_TRUE(all[2].ratio);
   EXPECT_NEAR(*all[2].ratio, 7.0 / 21, 1e-12);
   EXPECT_TRUE(all[2].ratio_of_step);
+  RunLog other = elastic;
+  other.environment["threads"] = "8";
+  EXPECT_FALSE(summarise({full, other})[1].ratio);
+  other = elastic;
+  other.options["batch"] = "64";
+  EXPECT_FALSE(summarise({full, other})[1].ratio);
 }
 
 TEST(Summary, SaysWhatIsMissing) {
