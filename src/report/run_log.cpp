@@ -207,7 +207,7 @@ class HistoryReader {
       if (!record.chosen.empty() && record.chosen.back() >= count)
         return fmt::format("chooses tensor {} of {}", record.chosen.back(), count);
     }
-    const std::string problem = add(log_.selections, std::move(record), fields);
+    std::string problem = add(log_.selections, std::move(record), fields);
     if (problem.empty()) count_ = count;
     return problem;
   }
