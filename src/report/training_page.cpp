@@ -120,8 +120,7 @@ HtmlTable summary_table(const std::vector<RunSummary>& summaries) {
   return table;
 }
 
-// --- accuracy and loss
-// --------------------------------------------------------------------------------------
+// --- accuracy and loss -----------------------------------------------------------------------------------
 
 struct TimeUnit {
   const char* name;
@@ -195,8 +194,7 @@ void add_loss(HtmlPage& page, const std::vector<RunLog>& runs, const std::vector
                               : "On the training images as they were shown.");
 }
 
-// --- one run
-// ------------------------------------------------------------------------------------------------
+// --- one run ---------------------------------------------------------------------------------------------
 
 std::string lead(const RunLog& run, const RunSummary& s) {
   std::string text = fmt::format("Strategy {}", s.strategy);
