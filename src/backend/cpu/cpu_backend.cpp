@@ -42,7 +42,7 @@ class CpuBackend : public Backend {
       out.back().view = true;
     } else if (own_supports(g, node)) {
       out.push_back(plain_candidate(node, "simd", seconds));
-      out.back().may_alias = in_place_input(g, node);
+      out.back().may_alias = own_may_alias(g, node);
     }
     if (auto way = plain_pooling(g, node, library_); way && !own_supports(g, node))
       add(out, std::move(*way), seconds * 2);
@@ -136,17 +136,6 @@ class CpuBackend : public Backend {
   static bool is_reorderable(const TensorType& type, Layout from, Layout to) {
     if (from == to) return true;
     return type.dtype == DType::kF32 && type.rank() >= 3 && type.rank() <= 5 && type.shape.elements() > 0;
-  }
-
-  // Element-wise results may be written over an operand of the same type.
-  static int in_place_input(const Graph& g, const Node& node) {
-    const bool elementwise = is_unary(node.op) || is_binary(node.op);
-    if (!elementwise || node.outputs[0] == kNoValue) return -1;
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] != kNoValue && g.type(node.inputs[i]) == g.type(node.outputs[0]))
-        return static_cast<int>(i);
-    }
-    return -1;
   }
 
   void add(std::vector<Candidate>& out, FormatWay way, double seconds) {
