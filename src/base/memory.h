@@ -9,4 +9,14 @@ namespace limber {
 // from the file when they are read. Only a hint; nothing is ever lost.
 void page_out(const void* data, size_t bytes);
 
+// Gives memory that was freed back to the system, as far as the heap still holds it. Takes about a
+// millisecond.
+void trim_heap();
+
+// Bytes of this process in memory now, and the most there ever were; 0 where the system does not tell.
+struct ProcessMemory {
+  size_t resident = 0, peak = 0;
+};
+ProcessMemory process_memory();
+
 }  // namespace limber

@@ -1,37 +1,65 @@
 #include "ir/parameters.h"
 
-#include <cstring>
-
 #include "base/memory.h"
 
 namespace limber {
 
 void Parameters::set(std::string_view name, Tensor tensor) {
   const std::lock_guard lock(mutex_);
-  const uint64_t version = version_.fetch_add(1, std::memory_order_acq_rel) + 1;
-  entries_.insert_or_assign(std::string(name), Entry{std::move(tensor), version});
+  entries_.insert_or_assign(std::string(name), Entry{std::move(tensor), {}, next_version()});
+}
+
+Result<const Parameters::Entry*> Parameters::find(std::string_view name) const {
+  const auto it = entries_.find(name);
+  if (it == entries_.end()) return error(Code::kNotFound, "no parameter named '{}'", name);
+  return &it->second;
+}
+
+Result<Tensor> Parameters::plain(const Entry& entry) {
+  if (entry.tensor.is_aligned()) return entry.tensor;
+  if (auto alive = entry.unpacked.lock()) return Tensor(entry.tensor.type(), std::move(alive));
+  LIMBER_ASSIGN(Tensor tensor, entry.tensor.copy());
+  entry.unpacked = tensor.buffer();
+  page_out(entry);
+  return tensor;
 }
 
 Result<Tensor> Parameters::get(std::string_view name) const {
   const std::lock_guard lock(mutex_);
-  const auto it = entries_.find(name);
-  if (it == entries_.end()) return error(Code::kNotFound, "no parameter named '{}'", name);
-  return it->second.tensor;
+  LIMBER_ASSIGN(const Entry* entry, find(name));
+  return plain(*entry);
+}
+
+Result<TensorType> Parameters::type(std::string_view name) const {
+  const std::lock_guard lock(mutex_);
+  LIMBER_ASSIGN(const Entry* entry, find(name));
+  return entry->tensor.type();
 }
 
 Result<Tensor> Parameters::writable(std::string_view name) {
-  LIMBER_ASSIGN(const Tensor tensor, get(name));
-  if (tensor.buffer()->owned()) return tensor;
-  LIMBER_ASSIGN(Tensor copy, Tensor::allocate(tensor.type()));
-  if (copy.bytes() > 0) std::memcpy(copy.raw(), tensor.raw(), copy.bytes());
-  page_out(tensor.raw(), tensor.bytes());
-  set(name, copy);
+  const std::lock_guard lock(mutex_);
+  LIMBER_TRY(find(name).status());
+  Entry& entry = entries_.find(name)->second;
+  if (entry.tensor.buffer()->owned()) return entry.tensor;
+  LIMBER_ASSIGN(Tensor copy, entry.tensor.copy());
+  page_out(entry);
+  entry.tensor = copy;
+  entry.version = next_version();
   return copy;
+}
+
+void Parameters::page_out(const Entry& entry) {
+  if (!entry.tensor.buffer()->owned()) limber::page_out(entry.tensor.raw(), entry.tensor.bytes());
+}
+
+void Parameters::page_out(std::string_view name) const {
+  const std::lock_guard lock(mutex_);
+  if (const auto it = entries_.find(name); it != entries_.end()) page_out(it->second);
 }
 
 uint64_t Parameters::mark_changed(std::span<const std::string> names) {
   const std::lock_guard lock(mutex_);
-  const uint64_t version = version_.fetch_add(1, std::memory_order_acq_rel) + 1;
+  const uint64_t version = next_version();
   for (const std::string& name : names) {
     if (const auto it = entries_.find(name); it != entries_.end()) it->second.version = version;
   }

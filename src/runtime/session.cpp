@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "base/memory.h"
 #include "base/parallel.h"
 #include "base/run_scope.h"
 
@@ -192,8 +191,7 @@ Status Session::release(size_t slot) {
   if (plan_->slots[slot].storage != Storage::kStatic || kept_[slot] || owned_[slot] == nullptr) return {};
   owned_[slot] = nullptr;
   if (plan_->slots[slot].leaf < 0) return {};
-  LIMBER_ASSIGN(const Tensor tensor, plan_->params->get(plan_->graph.value(plan_->slots[slot].value).name));
-  if (!tensor.buffer()->owned()) page_out(tensor.raw(), tensor.bytes());
+  plan_->params->page_out(plan_->graph.value(plan_->slots[slot].value).name);
   return {};
 }
 
