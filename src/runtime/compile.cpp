@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/parallel.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
@@ -28,10 +29,10 @@ Status check_sizes(const Graph& graph, size_t max_bytes) {
 Status check_parameters(const Graph& graph, const Parameters& params) {
   for (const Value& value : graph.values()) {
     if (value.role != Role::kParameter && value.role != Role::kState) continue;
-    LIMBER_ASSIGN(const Tensor tensor, params.get(value.name));
-    if (tensor.type() != value.type) {
+    LIMBER_ASSIGN(const TensorType type, params.type(value.name));
+    if (type != value.type) {
       return invalid("parameter '{}': the graph wants {}, it is {}", value.name, value.type.to_string(),
-                     tensor.type().to_string());
+                     type.to_string());
     }
   }
   return {};
@@ -71,6 +72,12 @@ double median_of_runs(Session& session, int runs, std::vector<double>& times) {
   return sorted[sorted.size() / 2];
 }
 
+// In training memory counts as well: four percent less of it are worth one percent of time.
+double handicap(const Plan& plan, const Plan& other) {
+  if (plan.updates.empty() || other.arena_bytes == 0) return 1;
+  return 1 + (static_cast<double>(plan.arena_bytes) / static_cast<double>(other.arena_bytes) - 1) / 4;
+}
+
 // Is `challenger` faster? The two take turns, so that whatever the machine does meanwhile hits both.
 bool is_faster(Session& challenger, Session& champion) {
   std::vector<double> first, second;
@@ -86,7 +93,7 @@ bool is_faster(Session& challenger, Session& champion) {
     const bool clear = a > 1.05 * b || b > 1.05 * a;
     if (clear && round > 0) break;
   }
-  return a < b;
+  return a * handicap(challenger.plan(), champion.plan()) < b;
 }
 
 // Parameters to try plans with: what the graph updates is a copy.
@@ -112,11 +119,16 @@ Result<std::shared_ptr<Parameters>> trial_parameters(const Job& job) {
 // Returns the index of the fastest.
 Result<size_t> fastest(Job job, const std::vector<Assignment>& assignments) {
   LIMBER_ASSIGN(job.params, trial_parameters(job));
+  std::shared_ptr<SharedMemory> memory;  // as in training, where one arena serves all plans
+  const std::vector<bool> updated = job.graph.updated();
+  if (std::find(updated.begin(), updated.end(), true) != updated.end()) {
+    LIMBER_ASSIGN(memory, SharedMemory::reserve(job.options.max_bytes));
+  }
   std::unique_ptr<Session> champion;
   size_t winner = 0;
   for (size_t i = 0; i < assignments.size(); ++i) {
     LIMBER_ASSIGN(auto plan, make_plan(job, assignments[i]));
-    LIMBER_ASSIGN(auto challenger, Session::create(std::move(plan)));
+    LIMBER_ASSIGN(auto challenger, Session::create(std::move(plan), memory));
     if (champion && !is_faster(*challenger, *champion)) continue;
     champion = std::move(challenger);
     winner = i;
@@ -154,6 +166,7 @@ Result<std::shared_ptr<const Plan>> compile(const Graph& graph, std::shared_ptr<
   }
   if (!chief.measures() || assignments.size() == 1) return make_plan(job, std::move(assignments.front()));
   LIMBER_ASSIGN(const size_t winner, fastest(job, assignments));
+  trim_heap();
   chief.remember(key, assignments[winner].id);
   return make_plan(job, std::move(assignments[winner]));
 }
