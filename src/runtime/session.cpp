@@ -147,7 +147,6 @@ void Session::note_updates() {
 Status Session::refresh() {
   version_ = plan_->params->version();
   const std::vector<uint64_t> versions = plan_->params->versions(plan_->leaves);
-  LIMBER_TRY(fetch_leaves());
   std::vector<uint64_t> newest;
   for (const StaticStep& fixed : plan_->statics) {
     uint64_t version = 1;
@@ -155,7 +154,9 @@ Status Session::refresh() {
     newest.push_back(version);
   }
   const ThreadScope threads(plan_->threads);
-  const std::vector<bool> stale = stale_statics(newest);
+  std::vector<bool> wanted = kept_;
+  const std::vector<bool> stale = stale_statics(newest, wanted);
+  LIMBER_TRY(fetch_leaves(wanted));
   std::vector<size_t> last(plan_->slots.size(), 0);  // by slot: the last static step that reads it
   for (size_t i = 0; i < stale.size(); ++i) {
     for (int slot : plan_->statics[i].step.inputs) {
@@ -200,11 +201,13 @@ void Session::put(int slot, std::shared_ptr<Buffer> buffer) {
   moved_[static_cast<size_t>(slot)] = true;
 }
 
-// Constants once, parameters when they were replaced or changed.
-Status Session::fetch_leaves() {
+// Constants once, parameters when they were replaced or changed; those that are not updated only where they
+// are `wanted`.
+Status Session::fetch_leaves(const std::vector<bool>& wanted) {
   for (size_t i = 0; i < plan_->slots.size(); ++i) {
     const Slot& slot = plan_->slots[i];
-    const bool stored = slot.storage == Storage::kParameter || slot.storage == Storage::kStatic;
+    const bool stored =
+        slot.storage == Storage::kParameter || (slot.storage == Storage::kStatic && wanted[i]);
     if (!stored || slot.root != static_cast<int>(i) || slot.layout != kPlain) continue;
     const Value& value = plan_->graph.value(slot.value);
     if (value.producer != kNoNode) continue;
@@ -220,14 +223,14 @@ Status Session::fetch_leaves() {
 }
 
 // Which static steps must run: those whose result is read, not up to date and not to be had from another
-// plan, and those that these need and whose results were not kept.
-std::vector<bool> Session::stale_statics(const std::vector<uint64_t>& newest) {
-  std::vector<bool> stale(plan_->statics.size(), false), wanted(plan_->slots.size(), false);
+// plan, and those that these need and whose results were not kept. Adds what they read to `wanted`.
+std::vector<bool> Session::stale_statics(const std::vector<uint64_t>& newest, std::vector<bool>& wanted) {
+  std::vector<bool> stale(plan_->statics.size(), false);
   for (size_t i = plan_->statics.size(); i-- > 0;) {
     const StaticStep& fixed = plan_->statics[i];
     const auto out = static_cast<size_t>(fixed.step.outputs[0]);
     const bool current = made_[i] == newest[i] && owned_[out] != nullptr;
-    if (current || !(kept_[out] || wanted[out])) continue;
+    if (current || !wanted[out]) continue;
     if (fixed.step.outputs.size() == 1) {
       if (auto shared = plan_->params->find_derived(fixed.key, newest[i])) {
         put(fixed.step.outputs[0], std::move(shared));

@@ -76,8 +76,8 @@ class Session {
       : plan_(std::move(plan)), shared_(std::move(shared)) {}
   Status allocate();
   Status refresh();  // what derives from parameters that changed, and the kernels that read it
-  Status fetch_leaves();
-  std::vector<bool> stale_statics(const std::vector<uint64_t>& newest);
+  Status fetch_leaves(const std::vector<bool>& wanted);
+  std::vector<bool> stale_statics(const std::vector<uint64_t>& newest, std::vector<bool>& wanted);
   Status make_static(const StaticStep& fixed, uint64_t version);
   void put(int slot, std::shared_ptr<Buffer> buffer);
   Status release(size_t slot);
