@@ -97,9 +97,7 @@ void append_message(std::string& out, uint32_t number, const std::string& messag
   out += message;
 }
 
-bool is(const Field& field, uint32_t number) {
-  return field.number == number && field.wire == Wire::kLength;
-}
+bool is(const Field& field, uint32_t number) { return field.number == number && field.wire == Wire::kLength; }
 
 struct SplitTensor {
   std::string rest;

@@ -54,7 +54,13 @@ TEST(Wire, LeavesAloneWhatIsNoMessage) {
 }
 
 TEST(Wire, LeavesAloneRawDataThatComesTwice) {
-  const std::string tensor("\x4a\x01" "a" "\x4a\x01" "b", 6), graph = "\x2a\x06" + tensor;
+  const std::string tensor(
+      "\x4a\x01"
+      "a"
+      "\x4a\x01"
+      "b",
+      6),
+      graph = "\x2a\x06" + tensor;
   EXPECT_FALSE(split_model(bytes_of("\x3a\x08" + graph), 1));
   EXPECT_FALSE(split_model(bytes_of("\x3a\x08" + graph), 100));
 }
