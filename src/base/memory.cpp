@@ -1,10 +1,14 @@
 #include "base/memory.h"
 
+#ifdef __GLIBC__
 #include <malloc.h>
+#endif
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdint>
+#include <fstream>
+#include <string>
 
 namespace limber {
 
@@ -24,6 +28,17 @@ void trim_heap() {
 #ifdef __GLIBC__
   static_cast<void>(malloc_trim(0));
 #endif
+}
+
+ProcessMemory process_memory() {
+  ProcessMemory memory;
+  std::ifstream status("/proc/self/status");
+  for (std::string key; status >> key;) {
+    size_t kib = 0;
+    if ((key == "VmRSS:" || key == "VmHWM:") && status >> kib)
+      (key == "VmRSS:" ? memory.resident : memory.peak) = kib << 10;
+  }
+  return memory;
 }
 
 }  // namespace limber

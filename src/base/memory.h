@@ -13,4 +13,10 @@ void page_out(const void* data, size_t bytes);
 // for after much was freed.
 void trim_heap();
 
+// Bytes of this process in memory now, and the most there ever were; 0 where the system does not tell.
+struct ProcessMemory {
+  size_t resident = 0, peak = 0;
+};
+ProcessMemory process_memory();
+
 }  // namespace limber

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "cli/bench_worker.h"
 #include "cli/commands.h"
 #include "cli/json.h"
@@ -68,6 +69,7 @@ void report(const BenchOptions& options, const Plan& plan, double compile_second
                                    {"mean_s", mean},
                                    {"items_per_s", per_second},
                                    {"arena_bytes", plan.arena_bytes},
+                                   {"planned_bytes", plan.memory_bytes()},
                                    {"compile_s", compile_seconds}});
     fmt::print("{}\n", out.text());
     return;

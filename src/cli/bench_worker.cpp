@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <iostream>
 #include <set>
 #include <sstream>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/random.h"
 #include "cli/bench_elastic.h"
 #include "cli/json.h"
@@ -100,7 +100,8 @@ class Answers {
     Json out = Json::object({{"threads", plan->threads},
                              {"steps", plan->steps.size()},
                              {"reorders", plan->num_reorders()},
-                             {"arena_bytes", plan->arena_bytes}});
+                             {"arena_bytes", plan->arena_bytes},
+                             {"planned_bytes", plan->memory_bytes()}});
     if (worker_.training != nullptr) {
       int64_t elements = 0;
       for (const std::string& name : worker_.training->trained()) {
@@ -165,17 +166,6 @@ class Answers {
 };
 
 }  // namespace
-
-ProcessMemory process_memory() {
-  ProcessMemory memory;
-  std::ifstream status("/proc/self/status");
-  for (std::string key; status >> key;) {
-    size_t kib = 0;
-    if ((key == "VmRSS:" || key == "VmHWM:") && status >> kib)
-      (key == "VmRSS:" ? memory.resident : memory.peak) = kib << 10;
-  }
-  return memory;
-}
 
 Result<double> timed_run(const BenchRun& run) {
   const double start = now_seconds();

@@ -11,11 +11,6 @@ namespace limber {
 // What is measured: a run of a session, or a training step.
 using BenchRun = std::function<Status()>;
 
-struct ProcessMemory {
-  size_t resident = 0, peak = 0;  // bytes; 0 where the system does not say
-};
-ProcessMemory process_memory();
-
 struct BenchWorker {
   BenchRun run;
   const Plan* plan = nullptr;

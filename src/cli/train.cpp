@@ -8,6 +8,7 @@
 #include "cli/elastic_console.h"
 #include "cli/json.h"
 #include "cli/progress.h"
+#include "cli/table.h"
 #include "cli/train_arguments.h"
 #include "train/head.h"
 #include "train/init.h"
@@ -223,6 +224,15 @@ void report_text(const TrainCommand& options, const TrainingSummary& summary) {
              options.output, options.output);
 }
 
+Status tell_plan(Trainer& trainer) {
+  const bool whole = trainer.session().options().step.micro_batches == 1;
+  LIMBER_ASSIGN(const Plan* plan, trainer.session().plan(whole ? Phase::kUpdate : Phase::kFinish));
+  spdlog::info("training {} tensors, {} updates an epoch; planned memory {}",
+               trainer.session().trained().size(), trainer.updates_per_epoch(),
+               show_bytes(static_cast<double>(plan->memory_bytes())));
+  return {};
+}
+
 Result<int> train(TrainCommand& options) {
   LIMBER_TRY(complete(options));
   LIMBER_ASSIGN(const auto folder, RunFolder::open(options.output));
@@ -251,8 +261,7 @@ Result<int> train(TrainCommand& options) {
   }
   catch_signals();
   LIMBER_ASSIGN(const auto trainer, Trainer::create(std::move(inputs), how));
-  spdlog::info("training {} tensors, {} updates an epoch", trainer->session().trained().size(),
-               trainer->updates_per_epoch());
+  LIMBER_TRY(tell_plan(*trainer));
   const auto summary = trainer->run();
   progress.clear();
   for (const std::string& message : trainer->skip_messages()) fmt::print(stderr, "skipped: {}\n", message);

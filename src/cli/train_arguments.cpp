@@ -98,7 +98,7 @@ void declare_model(Arguments& arguments, TrainCommand& o) {
   arguments.texts("--train", t.train, "PATTERN",
                   "Train only parameters with such names, as in 'classifier.*'");
   arguments.texts("--freeze", t.freeze, "PATTERN", "Do not train parameters with such names");
-  arguments.parsed("--memory-limit", "BYTES", "For activations and gradients, as in 512M or 2G",
+  arguments.parsed("--memory-limit", "BYTES", "What training may add to the process, as in 512M or 2G",
                    [&t](const std::string& text) { return parse_bytes(text, t.training.memory_limit); });
 }
 

@@ -67,7 +67,8 @@ Result<std::unique_ptr<StepCosts>> make_step_costs(const TrainingSession& sessio
   StepOptions step = session.options().step;
   step.optimizer.clip_norm = 0;
   const Phase phase = step.micro_batches > 1 ? Phase::kFinish : Phase::kUpdate;
-  LIMBER_ASSIGN(const Graph full, training_step(session.prepared(), tensors, step, phase));
+  LIMBER_ASSIGN(Graph full, training_step(session.prepared(), tensors, step, phase));
+  LIMBER_ASSIGN(full, recompute_activations(full, recomputable_activations(full).cheap));  // as sessions do
   return std::make_unique<StepCosts>(full, std::move(tensors));
 }
 

@@ -2,11 +2,11 @@
 #include <filesystem>
 
 #include "io/importer.h"
+#include "io/wire.h"
 
 namespace limber {
 
 Result<std::unique_ptr<onnx::ModelProto>> onnx_io::parse_model(std::span<const std::byte> bytes) {
-  constexpr size_t kProtobufLimit = (size_t{1} << 31) - 1;
   if (bytes.size() > kProtobufLimit) {
     return error(Code::kResourceExhausted,
                  "{} bytes; protobuf holds at most 2 GiB, save the weights as external data", bytes.size());
@@ -25,14 +25,29 @@ using onnx_io::Importer;
 using onnx_io::ModelFile;
 using onnx_io::TensorReader;
 
+// Parses a file without its large tensors, which go to `raw`.
+Result<std::unique_ptr<onnx::ModelProto>> parse_split(std::span<const std::byte> bytes,
+                                                      std::vector<std::span<const std::byte>>& raw) {
+  if (bytes.size() <= onnx_io::kProtobufLimit) {
+    if (auto split = onnx_io::split_model(bytes, onnx_io::kLargeTensor)) {
+      raw = std::move(split->raw);
+      return onnx_io::parse_model(std::as_bytes(std::span(split->rest)));
+    }
+  }
+  return onnx_io::parse_model(bytes);
+}
+
 // Moves the initialisers out of the proto, so that their bytes are held once.
 Status load_initializers(ModelFile& file) {
-  for (onnx::TensorProto& proto : *file.proto->mutable_graph()->mutable_initializer()) {
+  for (int i = 0; i < file.proto->graph().initializer_size(); ++i) {
+    onnx::TensorProto& proto = *file.proto->mutable_graph()->mutable_initializer(i);
+    const auto at = static_cast<size_t>(i);
+    const auto raw = at < file.raw.size() ? file.raw[at] : std::span<const std::byte>();
     if (proto.name().empty()) return corrupt("an initialiser has no name");
     if (file.initializers.contains(proto.name()) || file.bad_initializers.contains(proto.name())) {
       return corrupt("initialiser '{}' is defined twice", proto.name());
     }
-    auto tensor = file.reader->read(proto);
+    auto tensor = file.reader->read(proto, raw, file.owner);
     if (tensor.ok()) {
       file.initializers.emplace(proto.name(), *std::move(tensor));
     } else if (tensor.status().code() == Code::kUnsupported) {
@@ -59,10 +74,12 @@ Result<Model> import_attempts(ModelFile& file, const ImportOptions& options) {
   }
 }
 
-Result<Model> import_bytes(std::span<const std::byte> bytes, const std::string& label,
-                           const std::string& folder, const ImportOptions& options) {
-  ModelFile file{.label = label};
-  auto proto = onnx_io::parse_model(bytes);
+// `owner`: of the bytes, if they outlive the import.
+Result<Model> import_bytes(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner,
+                           const std::string& label, const std::string& folder,
+                           const ImportOptions& options) {
+  ModelFile file{.label = label, .owner = owner};
+  auto proto = parse_split(bytes, file.raw);
   if (!proto.ok()) return proto.status().in(label);
   file.proto = *std::move(proto);
   file.reader = std::make_unique<TensorReader>(folder, options.max_tensor_bytes);
@@ -77,17 +94,18 @@ Result<Model> import_bytes(std::span<const std::byte> bytes, const std::string& 
 Result<Model> import_onnx(const std::string& path, const ImportOptions& options) {
   LIMBER_ASSIGN(const auto file, os_files().map(path));
   const auto folder = std::filesystem::path(path).parent_path();
-  return import_bytes(file->bytes(), path, folder.empty() ? "." : folder.string(), options);
+  return import_bytes(file->bytes(), file, path, folder.empty() ? "." : folder.string(), options);
 }
 
 Result<Model> import_onnx_bytes(std::span<const std::byte> bytes, const std::string& label,
                                 const ImportOptions& options) {
-  return import_bytes(bytes, label, "", options);
+  return import_bytes(bytes, nullptr, label, "", options);
 }
 
 Result<Signature> read_signature(const std::string& path) {
   LIMBER_ASSIGN(const auto file, os_files().map(path));
-  auto model = onnx_io::parse_model(file->bytes());
+  std::vector<std::span<const std::byte>> raw;
+  auto model = parse_split(file->bytes(), raw);
   if (!model.ok()) return model.status().in(path);
   const onnx::ModelProto& proto = **model;
   std::set<std::string> initializers;

@@ -193,17 +193,21 @@ Result<std::string> path_inside(const std::string& folder, const std::string& lo
 
 }  // namespace
 
-Result<Tensor> TensorReader::read(const TensorProto& proto) {
+Result<Tensor> TensorReader::read(const TensorProto& proto, std::span<const std::byte> raw,
+                                  const std::shared_ptr<const void>& owner) {
   LIMBER_ASSIGN(TensorType type, declared_type(proto, max_bytes_));
-  const int fields = typed_fields(proto) + (proto.raw_data().empty() ? 0 : 1);
+  if (raw.empty()) raw = std::as_bytes(std::span(proto.raw_data()));
+  const int fields = typed_fields(proto) + (raw.empty() ? 0 : 1);
   if (proto.data_location() == TensorProto::EXTERNAL) {
     if (fields != 0) return corrupt("both inline and external data");
     return read_external(proto, std::move(type));
   }
   if (fields > 1) return corrupt("data in more than one field");
   if (typed_fields(proto) > 0) return from_typed_field(proto, type);
-  LIMBER_TRY(check_size(type, proto.raw_data().size()));
-  return copied(type, reinterpret_cast<const std::byte*>(proto.raw_data().data()));
+  LIMBER_TRY(check_size(type, raw.size()));
+  const bool stays = owner != nullptr && is_float(type.dtype) && raw.size() >= kLargeTensor;
+  if (stays) return Tensor(type, Buffer::borrow(raw.data(), raw.size(), owner));
+  return copied(type, raw.data());
 }
 
 Result<std::shared_ptr<const MappedFile>> TensorReader::open(const std::string& location) {
@@ -227,7 +231,8 @@ Result<Tensor> TensorReader::read_external(const TensorProto& proto, TensorType 
   if (span.length) LIMBER_TRY(check_size(type, *span.length));
   const std::byte* start = bytes.data() + span.offset;
   const bool aligned = reinterpret_cast<uintptr_t>(start) % dtype_size(type.dtype) == 0;
-  if (!aligned || type.dtype == DType::kBool || type.bytes() == 0) return copied(type, start);
+  const bool stays = aligned || (is_float(type.dtype) && type.bytes() >= kLargeTensor);
+  if (!stays || type.dtype == DType::kBool || type.bytes() == 0) return copied(type, start);
   return Tensor(type, Buffer::borrow(start, type.bytes(), file));
 }
 

@@ -1,7 +1,5 @@
 #include "ir/parameters.h"
 
-#include <cstring>
-
 #include "base/memory.h"
 
 namespace limber {
@@ -28,10 +26,15 @@ Result<const Parameters::Entry*> Parameters::find(std::string_view name) const {
 }
 
 Result<Tensor> Parameters::plain(const Entry& entry) {
-  if (entry.packed.buffer == nullptr) return entry.tensor;
+  if (entry.packed.buffer == nullptr && entry.tensor.is_aligned()) return entry.tensor;
   if (auto alive = entry.unpacked.lock()) return Tensor(entry.type, std::move(alive));
   LIMBER_ASSIGN(Tensor tensor, Tensor::allocate(entry.type));
-  LIMBER_TRY(entry.packed.unpack(*entry.packed.buffer, tensor));
+  if (entry.packed.buffer != nullptr) {
+    LIMBER_TRY(entry.packed.unpack(*entry.packed.buffer, tensor));
+  } else {
+    LIMBER_ASSIGN(tensor, entry.tensor.copy());
+    page_out(entry);
+  }
   entry.unpacked = tensor.buffer();
   return tensor;
 }
@@ -58,8 +61,7 @@ Result<Tensor> Parameters::writable(std::string_view name) {
     next_version();
   }
   if (entry.tensor.buffer()->owned()) return entry.tensor;
-  LIMBER_ASSIGN(Tensor copy, Tensor::allocate(entry.type));
-  if (copy.bytes() > 0) std::memcpy(copy.raw(), entry.tensor.raw(), copy.bytes());
+  LIMBER_ASSIGN(Tensor copy, entry.tensor.copy());
   page_out(entry);
   entry.tensor = copy;
   entry.version = next_version();

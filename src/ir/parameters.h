@@ -31,6 +31,9 @@ struct PackedTensor {
 // A plan that updates a parameter may hold it packed: hold_packed() makes its buffer the parameter, and the
 // plain tensor goes. get() unpacks, for as long as somebody keeps the result; it does not follow later
 // changes. writable() and set() make the parameter plain again.
+//
+// A tensor whose elements are not aligned, as they lie in a file, may be given to set(). get() makes an
+// aligned copy of it, which is kept for as long as somebody uses it.
 class Parameters {
  public:
   void set(std::string_view name, Tensor tensor);  // adds or replaces

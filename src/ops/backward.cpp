@@ -103,6 +103,16 @@ Result<Types> infer_batch_norm_backward(const InferArgs& args) {
   return types;
 }
 
+Result<Types> infer_batch_norm_apply(const InferArgs& args) {
+  const TensorType& x = args.input(0);
+  LIMBER_TRY(need_float(x, "x"));
+  LIMBER_TRY(need_same_dtype(args));
+  LIMBER_TRY(need_rank(x, 2, kMaxRank, "x"));
+  LIMBER_TRY(choice_attr(args, "act", "", {"", "relu"}).status());
+  for (int i = 1; i < 5; ++i) LIMBER_TRY(need_vector(args, i, x.shape[1], fmt::format("input {}", i)));
+  return Types{x};
+}
+
 Result<Types> infer_layer_norm_backward(const InferArgs& args) {
   const TensorType& x = args.input(0);
   LIMBER_TRY(need_float(x, "x"));
@@ -235,6 +245,7 @@ constexpr AttrSpec kAct = optional("act", AttrKind::kString);
 constexpr AttrSpec kDataAttrs[] = {kShape, kStrides, kPads, kDilations, kGroups};
 constexpr AttrSpec kWeightsAttrs[] = {kKernel, kStrides, kPads, kDilations, kGroups};
 constexpr AttrSpec kBatchNormAttrs[] = {optional("frozen", AttrKind::kInt), kAct};
+constexpr AttrSpec kApplyAttrs[] = {kAct};
 constexpr AttrSpec kAxis[] = {required("axis", AttrKind::kInt)};
 constexpr AttrSpec kActivationAttrs[] = {
     required("act", AttrKind::kString), optional("act_alpha", AttrKind::kFloat),
@@ -265,6 +276,8 @@ constinit const OpDef kConvBackwardWeightsOp = {
 constinit const OpDef kBatchNormBackwardOp = {
     OpKind::kBatchNormBackward, 6, 6, 1, 3, kBatchNormAttrs, infer_batch_norm_backward,
     flops_per_element<10>};
+constinit const OpDef kBatchNormApplyOp = {
+    OpKind::kBatchNormApply, 5, 5, 1, 1, kApplyAttrs, infer_batch_norm_apply, flops_per_element<2>};
 constinit const OpDef kLayerNormBackwardOp = {
     OpKind::kLayerNormBackward, 4, 5, 1, 3, kAxis, infer_layer_norm_backward, flops_per_element<10>};
 constinit const OpDef kSoftmaxBackwardOp = {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/parallel.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
@@ -73,6 +74,12 @@ double median_of_runs(Session& session, int runs, std::vector<double>& times) {
   return sorted[sorted.size() / 2];
 }
 
+// In training memory counts as well: four percent less of it are worth one percent of time.
+double handicap(const Plan& plan, const Plan& other) {
+  if (plan.updates.empty() || other.arena_bytes == 0) return 1;
+  return 1 + (static_cast<double>(plan.arena_bytes) / static_cast<double>(other.arena_bytes) - 1) / 4;
+}
+
 // Is `challenger` faster? The two take turns, so that whatever the machine does meanwhile hits both.
 bool is_faster(Session& challenger, Session& champion) {
   std::vector<double> first, second;
@@ -88,7 +95,7 @@ bool is_faster(Session& challenger, Session& champion) {
     const bool clear = a > 1.05 * b || b > 1.05 * a;
     if (clear && round > 0) break;
   }
-  return a < b;
+  return a * handicap(challenger.plan(), champion.plan()) < b;
 }
 
 // Parameters to try a plan with: what the graph updates is a copy.
@@ -113,12 +120,17 @@ Result<std::shared_ptr<Parameters>> trial_parameters(const Job& job) {
 // Times of single layers say little about caches shared by all of them: the candidates run as a whole.
 // Returns the index of the fastest.
 Result<size_t> fastest(const Job& job, const std::vector<Assignment>& assignments) {
+  std::shared_ptr<SharedMemory> memory;  // as in training, where one arena serves all plans
+  const std::vector<bool> updated = job.graph.updated();
+  if (std::find(updated.begin(), updated.end(), true) != updated.end()) {
+    LIMBER_ASSIGN(memory, SharedMemory::reserve(job.options.max_bytes));
+  }
   std::unique_ptr<Session> champion;
   size_t winner = 0;
   for (size_t i = 0; i < assignments.size(); ++i) {
     LIMBER_ASSIGN(auto params, trial_parameters(job));
     LIMBER_ASSIGN(auto plan, make_plan(job, assignments[i], std::move(params)));
-    LIMBER_ASSIGN(auto challenger, Session::create(std::move(plan)));
+    LIMBER_ASSIGN(auto challenger, Session::create(std::move(plan), memory));
     if (champion && !is_faster(*challenger, *champion)) continue;
     champion = std::move(challenger);
     winner = i;
@@ -157,6 +169,7 @@ Result<std::shared_ptr<const Plan>> compile(const Graph& graph, std::shared_ptr<
   if (!chief.measures() || assignments.size() == 1)
     return make_plan(job, std::move(assignments.front()), job.params);
   LIMBER_ASSIGN(const size_t winner, fastest(job, assignments));
+  trim_heap();
   chief.remember(key, assignments[winner].id);
   return make_plan(job, std::move(assignments[winner]), job.params);
 }

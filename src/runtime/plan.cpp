@@ -9,6 +9,24 @@ size_t Plan::num_reorders() const {
       std::count_if(steps.begin(), steps.end(), [](const Step& s) { return s.node == kNoNode; }));
 }
 
+size_t Plan::memory_bytes() const {
+  // As measured on networks of 100 to 800 steps: pages of oneDNN, then code and descriptions of each step.
+  constexpr size_t kFixed = size_t{8} << 20, kStep = size_t{26} << 10;
+  std::vector<bool> read(slots.size(), false);
+  for (const Step& step : steps) {
+    for (int slot : step.inputs) {
+      if (slot >= 0) read[static_cast<size_t>(slots[static_cast<size_t>(slot)].root)] = true;
+    }
+  }
+  size_t total = arena_bytes + kFixed + kStep * steps.size();
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const Slot& slot = slots[i];
+    if (slot.root != static_cast<int>(i) || slot.storage == Storage::kArena) continue;
+    if (slot.storage != Storage::kStatic || read[i]) total += slot.bytes;
+  }
+  return total;
+}
+
 std::string Plan::text() const {
   std::string out = fmt::format("plan {} threads={} steps={} reorders={} arena={} live={}\n", graph.name,
                                 threads, steps.size(), num_reorders(), arena_bytes, live_bytes);

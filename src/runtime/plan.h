@@ -73,6 +73,9 @@ struct Plan {
   int assignment = 0;  // how its kernels and layouts were chosen: see CompileOptions
 
   size_t num_reorders() const;
+  // What a session holds: arena, inputs and outputs, parameters and state it updates, packed weights, and an
+  // estimate of what kernels with their code take.
+  size_t memory_bytes() const;
   std::string text() const;  // one line per step, with layouts, implementation and reasons
 };
 

@@ -1,5 +1,7 @@
 #include "tensor/tensor.h"
 
+#include <sys/mman.h>
+
 #include <bit>
 #include <cstdlib>
 
@@ -11,9 +13,36 @@ std::string TensorType::to_string() const {
   return fmt::format("{}[{}]", dtype_name(dtype), shape.to_string());
 }
 
+namespace {
+
+// Larger blocks come from the system, and go back to it when they are freed: the heap would keep them.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define LIMBER_ADDRESS_SANITIZER
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define LIMBER_ADDRESS_SANITIZER
+#endif
+#ifdef LIMBER_ADDRESS_SANITIZER
+constexpr size_t kFromSystem = SIZE_MAX;
+#else
+constexpr size_t kFromSystem = size_t{256} << 10;
+#endif
+
+void* allocate_bytes(size_t bytes) {
+  if (bytes >= kFromSystem) {
+    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return data == MAP_FAILED ? nullptr : data;
+  }
+  const size_t rounded =
+      (std::max<size_t>(bytes, 1) + Buffer::kAlignment - 1) / Buffer::kAlignment * Buffer::kAlignment;
+  return rounded < bytes ? nullptr : std::aligned_alloc(Buffer::kAlignment, rounded);
+}
+
+}  // namespace
+
 Result<std::shared_ptr<Buffer>> Buffer::allocate(size_t bytes) {
-  const size_t rounded = (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
-  void* data = rounded < bytes ? nullptr : std::aligned_alloc(kAlignment, rounded);
+  void* data = allocate_bytes(bytes);
   if (data == nullptr) return error(Code::kResourceExhausted, "cannot allocate {} bytes", bytes);
   return std::shared_ptr<Buffer>(new Buffer(static_cast<std::byte*>(data), bytes, nullptr));
 }
@@ -25,7 +54,12 @@ std::shared_ptr<Buffer> Buffer::borrow(const void* data, size_t bytes, std::shar
 }
 
 Buffer::~Buffer() {
-  if (owned()) std::free(data_);
+  if (!owned()) return;
+  if (size_ >= kFromSystem) {
+    munmap(data_, size_);
+  } else {
+    std::free(data_);
+  }
 }
 
 Result<Tensor> Tensor::allocate(TensorType type) {
@@ -42,6 +76,12 @@ Result<Tensor> Tensor::zeros(TensorType type) {
 Tensor::Tensor(TensorType type, std::shared_ptr<Buffer> buffer, size_t offset)
     : type_(std::move(type)), buffer_(std::move(buffer)), offset_(offset) {
   LIMBER_ASSERT(buffer_ && offset_ <= buffer_->size() && type_.bytes() <= buffer_->size() - offset_);
+}
+
+Result<Tensor> Tensor::copy() const {
+  LIMBER_ASSIGN(Tensor tensor, allocate(type_));
+  if (bytes() > 0) std::memcpy(tensor.raw(), raw(), bytes());
+  return tensor;
 }
 
 Tensor Tensor::reshaped(Shape shape) const {

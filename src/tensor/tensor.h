@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -94,6 +95,9 @@ class Tensor {
     LIMBER_ASSERT(DTypeOf<T>::value == dtype());
     return {static_cast<const T*>(raw()), static_cast<size_t>(elements())};
   }
+  // Typed access needs it; only bytes of a file may lie otherwise.
+  bool is_aligned() const { return reinterpret_cast<uintptr_t>(raw()) % dtype_size(dtype()) == 0; }
+  Result<Tensor> copy() const;  // aligned
   // The same bytes under another shape. REQUIRES: same number of elements
   Tensor reshaped(Shape shape) const;
   const std::shared_ptr<Buffer>& buffer() const { return buffer_; }

@@ -282,11 +282,14 @@ NodeId backward_start(const Graph& step) {
 
 }  // namespace
 
-size_t recomputable_activations(const Graph& step) { return recomputable(step, backward_start(step)).size(); }
+RecomputableActivations recomputable_activations(const Graph& step) {
+  const Recomputable found = recomputable(step, backward_start(step));
+  return {found.cheap, found.values.size()};
+}
 
 Result<Graph> recompute_activations(const Graph& step, size_t count) {
   Graph graph = step;
-  std::vector<ValueId> values = recomputable(graph, backward_start(graph));
+  std::vector<ValueId> values = recomputable(graph, backward_start(graph)).values;
   values.resize(std::min(values.size(), count));
   LIMBER_TRY(recompute(graph, values, backward_start(graph)));
   update_early(graph);

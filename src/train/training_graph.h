@@ -50,9 +50,14 @@ Result<Graph> training_step(const Graph& prepared, std::span<const std::string> 
 // Adds to `params`, as zeros, what the optimiser or micro-batches of `step` keep and is not there yet.
 Status add_missing_state(const Graph& step, Parameters& params);
 
-// A step needs less memory when activations that are cheap to make are made again for the backward pass:
-// how many there are, and the step with the `count` largest of them made twice.
-size_t recomputable_activations(const Graph& step);
+// A step needs less memory when activations are made again for the backward pass instead of being kept. The
+// first `cheap` of them cost no time that could be measured (what is made again is in the cache when it is
+// needed), the others up to a layer each.
+struct RecomputableActivations {
+  size_t cheap = 0, all = 0;
+};
+RecomputableActivations recomputable_activations(const Graph& step);
+// The step with `count` of them made twice.
 Result<Graph> recompute_activations(const Graph& step, size_t count);
 
 }  // namespace limber

@@ -7,10 +7,13 @@
 #include <set>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "ops/op_def.h"
 
 namespace limber {
 namespace {
+
+constexpr size_t kTrimEvery = 64;
 
 size_t physical_memory() {
   const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
@@ -82,40 +85,42 @@ Result<std::unique_ptr<Session>> TrainingSession::compile_set(std::span<const st
                                                               Phase phase) {
   LIMBER_ASSIGN(const Graph graph, training_step(prepared_, names, options_.step, phase));
   LIMBER_TRY(add_missing_state(graph, *params_));
-  LIMBER_ASSIGN(auto plan, compile_step(graph));
-  if (options_.memory_limit > 0 && plan->arena_bytes > options_.memory_limit) {
-    LIMBER_ASSIGN(plan, compile_within_limit(graph, names.size()));
+  const RecomputableActivations twice = recomputable_activations(graph);
+  LIMBER_ASSIGN(auto plan, compile_step(graph, twice.cheap));
+  if (!within_limit(*plan)) {
+    LIMBER_ASSIGN(plan, compile_within_limit(graph, twice, names.size()));
   }
   return Session::create(std::move(plan), memory_);
 }
 
-Result<std::shared_ptr<const Plan>> TrainingSession::compile_step(const Graph& graph) {
+bool TrainingSession::within_limit(const Plan& plan) const {
+  return options_.memory_limit == 0 || plan.memory_bytes() <= options_.memory_limit;
+}
+
+Result<std::shared_ptr<const Plan>> TrainingSession::compile_step(const Graph& graph, size_t twice) {
+  LIMBER_ASSIGN(const Graph smaller, recompute_activations(graph, twice));
   CompileOptions how{.threads = options_.threads, .optimize = false, .assignment = assignment_};
-  LIMBER_ASSIGN(auto plan, compile(graph, params_, backends_, how));
+  LIMBER_ASSIGN(auto plan, compile(smaller, params_, backends_, how));
   if (assignment_ < 0) assignment_ = plan->assignment;
   return plan;
 }
 
 // Makes as few activations twice as the limit allows: bisection, since more of them need less memory.
-Result<std::shared_ptr<const Plan>> TrainingSession::compile_within_limit(const Graph& graph,
-                                                                          size_t tensors) {
-  const auto with = [&](size_t count) -> Result<std::shared_ptr<const Plan>> {
-    LIMBER_ASSIGN(const Graph smaller, recompute_activations(graph, count));
-    return compile_step(smaller);
-  };
-  size_t fits = recomputable_activations(graph), too_few = 0;
-  LIMBER_ASSIGN(auto best, with(fits));
-  if (best->arena_bytes > options_.memory_limit) {
+Result<std::shared_ptr<const Plan>> TrainingSession::compile_within_limit(
+    const Graph& graph, const RecomputableActivations& twice, size_t tensors) {
+  size_t fits = twice.all, too_few = twice.cheap;
+  LIMBER_ASSIGN(auto best, compile_step(graph, fits));
+  if (!within_limit(*best)) {
     return error(
         Code::kResourceExhausted,
         "a step that trains {} tensors with batch {} needs {} bytes at least, the memory limit is {}; raise "
         "it, or use a smaller batch (with gradient accumulation) or train fewer tensors",
-        tensors, options_.step.batch, best->arena_bytes, options_.memory_limit);
+        tensors, options_.step.batch, best->memory_bytes(), options_.memory_limit);
   }
   while (fits - too_few > 1) {
     const size_t middle = too_few + (fits - too_few) / 2;
-    LIMBER_ASSIGN(auto plan, with(middle));
-    const bool ok = plan->arena_bytes <= options_.memory_limit;
+    LIMBER_ASSIGN(auto plan, compile_step(graph, middle));
+    const bool ok = within_limit(*plan);
     (ok ? fits : too_few) = middle;
     if (ok) best = std::move(plan);
   }
@@ -130,6 +135,7 @@ Result<Session*> TrainingSession::current(Phase phase) {
     LIMBER_TRY(next->resume());
     active_->suspend();
     memory_->trim(next->plan().arena_bytes);
+    if (++switches_ % kTrimEvery == 0) trim_heap();  // packed weights come and go
   }
   active_ = next;
   return next;

@@ -18,8 +18,8 @@ namespace limber {
 struct TrainingOptions {
   StepOptions step;
   int threads = 1;
-  // Bytes of activations and gradients a step may use; 0: no limit. Where it is too little to keep all
-  // activations, some are computed twice.
+  // Bytes that training may add to the process, as Plan::memory_bytes() counts them; 0: no limit. Where it is
+  // too little to keep all activations, more of them are computed twice.
   size_t memory_limit = 0;
   // What is trained at first, out of trainable(); everything when empty.
   std::function<Result<std::vector<std::string>>(const Graph& prepared,
@@ -94,8 +94,11 @@ class TrainingSession {
       : params_(std::move(params)), backends_(std::move(backends)), options_(options) {}
   Result<Session*> session(std::span<const std::string> names, Phase phase);
   Result<std::unique_ptr<Session>> compile_set(std::span<const std::string> names, Phase phase);
-  Result<std::shared_ptr<const Plan>> compile_step(const Graph& graph);
-  Result<std::shared_ptr<const Plan>> compile_within_limit(const Graph& graph, size_t tensors);
+  Result<std::shared_ptr<const Plan>> compile_step(const Graph& graph, size_t twice);
+  Result<std::shared_ptr<const Plan>> compile_within_limit(const Graph& graph,
+                                                           const RecomputableActivations& twice,
+                                                           size_t tensors);
+  bool within_limit(const Plan& plan) const;
   Result<Session*> current(Phase phase);
   void forget_others(std::span<const std::string> names);
   Tensor input(size_t index) const;
@@ -110,6 +113,7 @@ class TrainingSession {
   std::list<Entry> sessions_;  // the one used last first
   std::map<std::string, std::list<Entry>::iterator> by_key_;
   Session* active_ = nullptr;  // ran last; holds what derives from parameters
+  size_t switches_ = 0;        // from one set to another
   int assignment_ = -1;        // how the first plan's kernels were chosen; the others follow it
   float rate_ = 0;
   bool timed_ = false;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/memory.h"
 #include "tests/runtime/net.h"
 
 namespace limber::test {
@@ -57,8 +58,8 @@ std::string deep_net(int layers) {
 }
 
 std::unique_ptr<TrainingSession> make_training(const Net& net, std::vector<std::shared_ptr<Backend>> backends,
-                                               TrainingOptions options = {}) {
-  options.step.batch = 4;
+                                               TrainingOptions options = {}, int64_t batch = 4) {
+  options.step.batch = batch;
   auto made = TrainingSession::create(net.graph, net.params, std::move(backends), options);
   EXPECT_TRUE(made.ok()) << made.status().message();
   return made.ok() ? *std::move(made) : nullptr;
@@ -164,13 +165,13 @@ TEST(TrainingSession, FewerTensorsNeedLessMemory) {
 
 TEST(TrainingSession, RecomputesWithinTheMemoryLimit) {
   const Net plenty = make_net(deep_net(8)), little = make_net(deep_net(8));
-  const auto full = make_training(plenty, cpu_backends());
+  const auto full = make_training(plenty, cpu_backends(), {}, 256);
   ASSERT_TRUE(full);
   TrainingOptions options;
-  options.memory_limit = (*full->plan())->arena_bytes * 8 / 10;
-  const auto limited = make_training(little, cpu_backends(), options);
+  options.memory_limit = (*full->plan())->memory_bytes() - (*full->plan())->arena_bytes / 6;
+  const auto limited = make_training(little, cpu_backends(), options, 256);
   ASSERT_TRUE(limited);
-  EXPECT_LE((*limited->plan())->arena_bytes, options.memory_limit);
+  EXPECT_LE((*limited->plan())->memory_bytes(), options.memory_limit);
   EXPECT_GT((*limited->plan())->steps.size(), (*full->plan())->steps.size());
   const auto a = train(*full, 6), b = train(*limited, 6);
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-4 * (1 + std::abs(a[i]))) << "step " << i;
@@ -180,6 +181,20 @@ TEST(TrainingSession, RecomputesWithinTheMemoryLimit) {
   const auto refused = TrainingSession::create(little.graph, little.params, cpu_backends(), options);
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.status().message().find("bytes at least"), std::string::npos);
+}
+
+TEST(TrainingSession, MemoryIsAsPlanned) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need memory of their own";
+#endif
+  const Net net = make_net(deep_net(8));  // so large that code other tests have loaded does not count
+  const size_t before = process_memory().resident;
+  const auto training = make_training(net, cpu_backends(), {}, 8192);
+  ASSERT_TRUE(training);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(training->step().ok());
+  const auto grown = static_cast<double>(process_memory().resident - before);
+  const auto planned = static_cast<double>((*training->plan())->memory_bytes());
+  EXPECT_NEAR(grown, planned, 0.05 * planned);
 }
 
 // Two halves of a batch, accumulated, are the batch (with frozen statistics, which do not see it).

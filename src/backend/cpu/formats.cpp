@@ -334,6 +334,7 @@ std::optional<FormatWay> by_channels(const Graph& g, const Node& node, Format fo
   way.inputs = layouts(node.inputs);
   way.outputs = layouts(node.outputs);
   way.impl = "simd";
+  way.may_alias = own_may_alias(g, node);
   way.make = [one = std::make_shared<OneNode>(alone(g, node)), order]() -> Result<std::unique_ptr<Kernel>> {
     return own_channel_kernel(one->graph, one->graph.node(one->id), order);
   };
@@ -385,6 +386,7 @@ std::vector<FormatWay> format_ways(const Graph& g, const Node& node, Format form
       break;
     case OpKind::kBatchNormTraining:
     case OpKind::kBatchNormBackward:
+    case OpKind::kBatchNormApply:
     case OpKind::kMaxPoolBackward:
     case OpKind::kAveragePoolBackward:
       add(by_channels(g, node, format));

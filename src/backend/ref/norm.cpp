@@ -77,16 +77,36 @@ KernelResult make_batch_norm_training(const NodeView& v) {
         return in[i].load(io.inputs[i], c) * momentum + batch_value * (1.0 - momentum);
       };
       const double inv_std = 1.0 / std::sqrt(m.variance + epsilon);
-      const double factor = in[1].load(io.inputs[1], c) * inv_std, bias = in[2].load(io.inputs[2], c);
       const std::array<double, 5> statistics = {0, blend(3, m.mean), blend(4, m.variance), m.mean, inv_std};
       for (size_t s = 1; s < 5; ++s) {
         if (wants[s]) parameter.store(io.outputs[s], c, statistics[s]);
       }
       if (!wants[0]) continue;
+      // As they are stored: BatchNormApply has no others.
+      const double mean = wants[3] ? parameter.load(io.outputs[3], c) : m.mean;
+      const double factor =
+          in[1].load(io.inputs[1], c) * (wants[4] ? parameter.load(io.outputs[4], c) : inv_std);
+      const double bias = in[2].load(io.inputs[2], c);
       each_index([&](int64_t i) {
-        const double y = (in[0].load(io.inputs[0], i) - m.mean) * factor + bias;
+        const double y = (in[0].load(io.inputs[0], i) - mean) * factor + bias;
         out.store(io.outputs[0], i, relu && y < 0 ? 0.0 : y);
       });
+    }
+  });
+}
+
+KernelResult make_batch_norm_apply(const NodeView& v) {
+  LIMBER_TRY(check_floats(v));
+  const Planes p(v.in_dims(0));
+  const std::array<Elem, 5> in = {elem_in(v, 0), elem_in(v, 1), elem_in(v, 2), elem_in(v, 3), elem_in(v, 4)};
+  const Elem out = elem_out(v, 0);
+  const bool relu = v.attrs().s("act", "") == "relu";
+  return make_kernel([=](const KernelIo& io) {
+    for (int64_t i = 0; i < p.batch * p.channels * p.size; ++i) {
+      const int64_t c = i / p.size % p.channels;
+      const auto at = [&](size_t k) { return in[k].load(io.inputs[k], c); };
+      const double y = (in[0].load(io.inputs[0], i) - at(3)) * (at(1) * at(4)) + at(2);
+      out.store(io.outputs[0], i, relu && y < 0 ? 0.0 : y);
     }
   });
 }
@@ -200,6 +220,7 @@ KernelResult make_lp_norm(const NodeView& v) {
 
 LIMBER_REF_KERNEL(BatchNorm, make_batch_norm(v))
 LIMBER_REF_KERNEL(BatchNormTraining, make_batch_norm_training(v))
+LIMBER_REF_KERNEL(BatchNormApply, make_batch_norm_apply(v))
 LIMBER_REF_KERNEL(LayerNorm, make_layer_norm(v))
 LIMBER_REF_KERNEL(InstanceNorm, make_group_norm(v, v.in(0).shape.dim(1)))
 LIMBER_REF_KERNEL(GroupNorm, make_group_norm(v, v.attrs().i("groups")))

@@ -71,6 +71,20 @@ TEST(Training, BatchNorm) {
   }
 }
 
+TEST(Training, BatchNormApply) {
+  for (const Shape& shape : {Shape{4, 16, 9, 7}, Shape{3, 5, 33, 31}, Shape{6, 20, 3, 3}}) {
+    const int64_t c = shape.dim(1);
+    for (const char* act : {"", "relu"}) {
+      NodeCase test{OpKind::kBatchNormApply,
+                    {random_tensor(shape, 1), random_tensor({c}, 2), random_tensor({c}, 3),
+                     random_tensor({c}, 4), random_tensor({c}, 5, 0.5, 2.0)},
+                    {{"act", std::string(act)}}};
+      test.absolute = 1e-5;
+      expect_all(test, 4);
+    }
+  }
+}
+
 TEST(Training, BatchNormBackward) {
   for (const Shape& shape :
        {Shape{4, 16, 9, 7}, Shape{1, 40, 5, 5}, Shape{3, 5, 33, 31}, Shape{6, 20, 3, 3}}) {

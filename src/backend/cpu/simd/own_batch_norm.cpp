@@ -54,6 +54,16 @@ void join_moments(const PanelSums* sums, const ChannelGroups& c, int64_t k, doub
   variance = m2 / count;
 }
 
+// y = x * scale + shift. Made in one way wherever y or its sign is needed, so that all agree to the bit.
+struct Affine {
+  float scale, shift;
+};
+Affine affine_of(float scale, float bias, float mean, float inv_std) {
+  const float factor = scale * inv_std;
+  return {factor, static_cast<float>(static_cast<double>(bias) -
+                                     static_cast<double>(mean) * static_cast<double>(factor))};
+}
+
 struct TrainingNorm {
   ChannelGroups c;
   const SimdTable& table;
@@ -87,9 +97,10 @@ struct TrainingNorm {
     double mean, variance;
     join_moments(sums, c, k, mean, variance);
     const double inv_std = 1 / std::sqrt(variance + static_cast<double>(epsilon));
-    scale[k] = static_cast<float>(static_cast<double>(io.in<float>(1)[channel]) * inv_std);
-    shift[k] = static_cast<float>(static_cast<double>(io.in<float>(2)[channel]) -
-                                  mean * static_cast<double>(scale[k]));
+    const Affine affine = affine_of(io.in<float>(1)[channel], io.in<float>(2)[channel],
+                                    static_cast<float>(mean), static_cast<float>(inv_std));
+    scale[k] = affine.scale;
+    shift[k] = affine.shift;
     const auto running = [&](int input, int output, double batch) {
       if (io.outputs[static_cast<size_t>(output)] == nullptr) return;
       const float old = io.in<float>(input)[channel];
@@ -99,6 +110,29 @@ struct TrainingNorm {
     running(4, 2, variance);
     if (mean_out) io.out<float>(3)[channel] = static_cast<float>(mean);
     if (inv_std_out) io.out<float>(4)[channel] = static_cast<float>(inv_std);
+  }
+};
+
+struct AppliedNorm {
+  ChannelGroups c;
+  const SimdTable& table;
+  bool relu;
+
+  void run(const KernelIo& io) const {
+    for_groups(c, [&](int64_t g, const auto& each_image) {
+      Lane scale{}, shift{};
+      for (int64_t k = 0; k < c.count(g); ++k) {
+        const int64_t channel = c.first(g) + k;
+        const Affine affine = affine_of(io.in<float>(1)[channel], io.in<float>(2)[channel],
+                                        io.in<float>(3)[channel], io.in<float>(4)[channel]);
+        scale[k] = affine.scale;
+        shift[k] = affine.shift;
+      }
+      each_image([&](int64_t i) {
+        const int64_t at = c.offset(i, g);
+        table.panel_affine(io.in<float>(0) + at, io.out<float>(0) + at, c.panel(g), scale, shift, relu);
+      });
+    });
   }
 };
 
@@ -116,8 +150,10 @@ struct NormGradient {
       for (int64_t k = 0; k < c.count(g); ++k) {
         const int64_t channel = c.first(g) + k;
         mean[k] = io.in<float>(4)[channel];
-        scale[k] = io.in<float>(2)[channel] * io.in<float>(5)[channel];
-        shift[k] = io.in<float>(3)[channel] - mean[k] * scale[k];
+        const Affine affine =
+            affine_of(io.in<float>(2)[channel], io.in<float>(3)[channel], mean[k], io.in<float>(5)[channel]);
+        scale[k] = affine.scale;
+        shift[k] = affine.shift;
       }
       const auto gradient = [&](int64_t i) {
         const int64_t at = c.offset(i, g);
@@ -171,6 +207,13 @@ KernelPtr make_batch_norm_training(const Graph& graph, const Node& node, Channel
                           has_output(node, 3),
                           has_output(node, 4)};
   return make_kernel([norm](const KernelIo& io) { norm.run(io); }, sums_bytes(c));
+}
+
+KernelPtr make_batch_norm_apply(const Graph& graph, const Node& node, ChannelOrder order) {
+  const ChannelGroups c(input_type(graph, node, 0).shape, order);
+  if (c.images * c.pixels == 0) return nullptr;
+  const AppliedNorm norm{c, simd(), node.attrs.s("act", "") == "relu"};
+  return make_kernel([norm](const KernelIo& io) { norm.run(io); });
 }
 
 KernelPtr make_batch_norm_backward(const Graph& graph, const Node& node, ChannelOrder order) {

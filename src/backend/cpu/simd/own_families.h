@@ -42,6 +42,7 @@ KernelPtr make_adam(const Graph& graph, const Node& node);
 // In any order of channels. REQUIRES: all_f32
 KernelPtr make_batch_norm_training(const Graph& graph, const Node& node, ChannelOrder order);
 KernelPtr make_batch_norm_backward(const Graph& graph, const Node& node, ChannelOrder order);
+KernelPtr make_batch_norm_apply(const Graph& graph, const Node& node, ChannelOrder order);
 KernelPtr make_max_pool_backward(const Graph& graph, const Node& node, ChannelOrder order);
 KernelPtr make_average_pool_backward(const Graph& graph, const Node& node, ChannelOrder order);
 

@@ -165,6 +165,8 @@ std::unique_ptr<Kernel> own_channel_kernel(const Graph& graph, const Node& node,
       return own::make_batch_norm_training(graph, node, order);
     case OpKind::kBatchNormBackward:
       return own::make_batch_norm_backward(graph, node, order);
+    case OpKind::kBatchNormApply:
+      return own::make_batch_norm_apply(graph, node, order);
     case OpKind::kMaxPoolBackward:
       return own::make_max_pool_backward(graph, node, order);
     case OpKind::kAveragePoolBackward:
@@ -186,7 +188,10 @@ Result<std::unique_ptr<Kernel>> own_kernel(const Graph& graph, const Node& node)
 }
 
 int own_may_alias(const Graph& graph, const Node& node) {
-  if (node.outputs.empty() || node.outputs[0] == kNoValue) return -1;
+  if (!own::has_output(node, 0)) return -1;
+  if (node.op == OpKind::kBatchNormTraining || node.op == OpKind::kBatchNormApply) return 0;
+  if (node.op == OpKind::kBatchNormBackward || node.op == OpKind::kSoftmaxBackward) return 1;
+  if (node.op == OpKind::kActivationBackward) return 0;
   const auto factory = own::factory_of(node.op);
   const bool first_only = factory == &own::make_unary || factory == &own::make_softmax ||
                           factory == &own::make_batch_norm || factory == &own::make_layer_norm ||
