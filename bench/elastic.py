@@ -15,8 +15,10 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import json
+import math
 import os
 import queue
+import resource
 import statistics
 import subprocess
 import sys
@@ -107,12 +109,12 @@ def measure_steps(model: StepModel, limber: Path, threads: int, masks: int, runs
         survey = ask(worker, "survey 5")
         shares = [((index + 0.5) / masks) ** 2 for index in range(masks)]  # few tensors more often than many
         random = [ask(worker, f"mask {share:.4f} {runs}") for share in shares]
-        asked = [{"rho": rho, **ask(worker, f"share {rho} {2 * runs}")} for rho in RHOS]
-    for entry in random:
-        entry["error"] = entry["predicted_ms"] / entry["measured_ms"] - 1
+        asked = [{"rho": rho, **ask(worker, f"share {rho} {runs}")} for rho in RHOS]
+    for entry in random:  # in units of the full step that was measured in turns with it: machines drift
+        entry["error"] = entry["predicted_ms"] / entry["predicted_full_ms"] / entry["ratio"] - 1
     least = survey["forward_ms"] / survey["full_ms"]
     for entry in asked:
-        entry["achieved"] = entry["measured_ms"] / entry["full_ms"]
+        entry["achieved"] = entry["ratio"]
     errors = [abs(entry["error"]) for entry in random]
     return {
         "model": model.name,
@@ -176,7 +178,7 @@ def measure_pytorch(model: StepModel, limber: Path, threads: int, rounds: int) -
         "median_ms": medians,
         "faster_pytorch": faster,
         "speedup": medians[faster] / medians["limber"],
-        "achieved": share["measured_ms"] / share["full_ms"],
+        "achieved": share["ratio"],
     }
 
 
@@ -193,19 +195,43 @@ def training_command(training: Training, limber: Path, threads: int, folder: Pat
     return [*command, *STRATEGIES[training.strategy], "-o", str(folder), "--resume"]
 
 
-def run_training(training: Training, limber: Path, threads: int, work: Path, cores: list[int]) -> dict[str, Any]:
-    """Trains, or goes on, and returns what came of it; raises WorkerError."""
+class OutOfTime(Exception):
+    """The deadline has passed; what was trained so far is kept."""
+
+
+def wait_until(child: subprocess.Popen[bytes], deadline: float) -> resource.struct_rusage | None:
+    """Waits for a process; at the deadline asks it to stop. Returns what it used, None when it was stopped."""
+    asked = False
+    while True:
+        pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+        if pid != 0:
+            child.returncode = os.waitstatus_to_exitcode(status)
+            return None if asked else usage
+        if not asked and time.time() > deadline:
+            child.terminate()
+            asked = True
+        time.sleep(0.05)
+
+
+def run_training(
+    training: Training, limber: Path, threads: int, work: Path, cores: list[int], deadline: float
+) -> dict[str, Any]:
+    """Trains, or goes on, and returns what came of it; raises WorkerError or OutOfTime."""
     folder, done = work / training.name(), work / f"{training.name()}.json"
     if done.exists():
         return dict(json.loads(done.read_text()))
+    if time.time() > deadline:
+        raise OutOfTime
     command = training_command(training, limber, threads, folder)
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "log").open("ab") as log:
         child = subprocess.Popen(
             command, stdout=log, stderr=log, preexec_fn=lambda: os.sched_setaffinity(0, cores)
         )
-        _, status, usage = os.wait4(child.pid, 0)
-    if status != 0:
+        usage = wait_until(child, deadline)
+    if usage is None:
+        raise OutOfTime
+    if child.returncode != 0:
         last = common.tail((folder / "log").read_text(errors="replace"))
         raise common.WorkerError(f"{training.name()} failed: {last}")
     result = {**vars(training), **read_history(folder), "peak_bytes": usage.ru_maxrss << 10}
@@ -249,11 +275,15 @@ def train_all(trainings: Sequence[Training], arguments: argparse.Namespace, limb
         places.put(cores[first : first + arguments.threads] or cores)
     start, finished = time.monotonic(), 0
 
-    def one(training: Training) -> dict[str, Any]:
+    deadline = time.time() + arguments.stop_after if arguments.stop_after else math.inf
+
+    def one(training: Training) -> dict[str, Any] | None:
         nonlocal finished
         place = places.get()
         try:
-            result = run_training(training, limber, arguments.threads, arguments.work, place)
+            result = run_training(training, limber, arguments.threads, arguments.work, place, deadline)
+        except OutOfTime:
+            return None
         finally:
             places.put(place)
         finished += 1
@@ -264,12 +294,17 @@ def train_all(trainings: Sequence[Training], arguments: argparse.Namespace, limb
         return result
 
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        return list(pool.map(one, trainings))
+        results = [result for result in pool.map(one, trainings) if result is not None]
+    if len(results) < len(trainings):
+        missing = len(trainings) - len(results)
+        print(f"out of time: {missing} trainings are not done; the same command goes on", file=sys.stderr)
+    return results
 
 
 def flower_trainings(arguments: argparse.Namespace) -> list[Training]:
     """Returns what is trained, the longest first."""
-    models = [m for m in FLOWER_MODELS if (SHARED / "models" / f"{m}.onnx").exists()]
+    wanted = arguments.train_models.split(",") if arguments.train_models else FLOWER_MODELS
+    models = [m for m in FLOWER_MODELS if m in wanted and (SHARED / "models" / f"{m}.onnx").exists()]
     if not models or not DATA.exists():
         print(f"left out: Flowers-102 trainings need {SHARED / 'models'} and {DATA}", file=sys.stderr)
         return []
@@ -280,9 +315,9 @@ def flower_trainings(arguments: argparse.Namespace) -> list[Training]:
     trainings = []
     for seed in range(arguments.seeds):
         trainings += [Training(m, name, 16, seed, arguments.epochs) for name in names for m in models]
-    trainings += [
-        Training(models[0], name, 4, 0, arguments.epochs) for name in names if name in ("full", "elastic-0.5")
-    ]
+    if arguments.small_batch:
+        pair = [name for name in names if name in ("full", "elastic-0.5")]
+        trainings += [Training(models[0], name, 4, 0, arguments.epochs) for name in pair]
     return trainings
 
 
@@ -362,7 +397,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--masks", type=int, default=40, help="random choices for each model; default: 40")
     parser.add_argument("--epochs", type=int, default=12, help="of the trainings; default: 12")
     parser.add_argument("--seeds", type=int, default=1, help="trainings of each kind; default: 1")
+    parser.add_argument("--small-batch", action="store_true", help="also one model with batch 4")
     parser.add_argument("--jobs", type=int, default=1, help="trainings side by side, on cores of their own")
+    parser.add_argument("--stop-after", type=float, help="seconds after which trainings stop, to go on later")
+    parser.add_argument("--train-models", default="", help=f"some of {','.join(FLOWER_MODELS)}; default: all")
     parser.add_argument("--work", type=Path, default=measure.RESULTS / "elastic", help="where trainings are kept")
     parser.add_argument("--output", type=Path, help="JSON file (default: elastic.json in bench/results)")
     return parser.parse_args()

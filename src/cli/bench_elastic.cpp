@@ -8,6 +8,7 @@ namespace limber {
 namespace {
 
 constexpr int kProbes = 2;
+constexpr int kTurns = 4;
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -25,7 +26,7 @@ Result<std::string> ElasticAnswers::survey(int runs) {
     LIMBER_TRY(worker_.run());
     for (int i = 0; i < runs; ++i) {
       LIMBER_TRY(worker_.run());
-      costs_->observe(session.timed_plan(), session.step_seconds());
+      static_cast<void>(costs_->observe(session.timed_plan(), session.step_seconds()));
     }
   }
   session.set_timed(false);
@@ -70,13 +71,15 @@ Result<std::string> ElasticAnswers::share(double rho, int runs) {
   return compare(selection.mask, selection.seconds, runs);
 }
 
-// The first step after a change is left out: its memory is new. Ends with the choice trained.
+// In turns with full training, since the machine gets faster and slower. The first step after a change is
+// left out: its memory is new. Ends with the choice trained.
 Result<std::string> ElasticAnswers::compare(const TensorMask& mask, double predicted, int runs) {
   TrainingSession& session = *worker_.training;
   const std::vector<std::string> chosen = names_of(*costs_, mask), all = costs_->tensors();
-  std::vector<double> measured, full;
-  for (int turn = 0; turn < 2; ++turn) {
-    for (const auto& [names, times] : {std::pair(&all, &full), std::pair(&chosen, &measured)}) {
+  std::vector<double> measured, full, ratios;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    std::vector<double> here, all_here;
+    for (const auto& [names, times] : {std::pair(&all, &all_here), std::pair(&chosen, &here)}) {
       LIMBER_TRY(session.set_trained(*names));
       LIMBER_TRY(worker_.run());
       for (int i = 0; i < runs; ++i) {
@@ -84,12 +87,16 @@ Result<std::string> ElasticAnswers::compare(const TensorMask& mask, double predi
         times->push_back(session.last_seconds());
       }
     }
+    full.push_back(median(all_here));
+    measured.push_back(median(here));
+    ratios.push_back(measured.back() / full.back());
   }
   return Json::object({{"tensors", chosen.size()},
                        {"predicted_ms", 1e3 * predicted},
                        {"predicted_full_ms", 1e3 * costs_->full()},
                        {"measured_ms", 1e3 * median(measured)},
-                       {"full_ms", 1e3 * median(full)}})
+                       {"full_ms", 1e3 * median(full)},
+                       {"ratio", median(ratios)}})
       .line();
 }
 

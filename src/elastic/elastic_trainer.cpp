@@ -73,8 +73,10 @@ Result<std::unique_ptr<StepCosts>> make_step_costs(const TrainingSession& sessio
 }
 
 std::vector<TensorMask> survey_parts(size_t tensors) {
-  std::vector<TensorMask> parts(std::min<size_t>(kSurveyParts, tensors), TensorMask(tensors, false));
-  for (size_t k = 0; k < tensors; ++k) parts[k % parts.size()][k] = true;
+  const size_t count = std::min<size_t>(kSurveyParts, tensors);
+  std::vector<TensorMask> parts(count + 1, TensorMask(tensors, false));
+  for (size_t k = 0; k < tensors; ++k) parts[k % count][k] = true;
+  parts.back().back() = true;
   return parts;
 }
 
@@ -200,7 +202,7 @@ Status ElasticTrainer::advance(TrainingSession& session, int64_t step) {
   const bool changed = asked != rho_;
   rho_ = asked;
   if (stage_ == Stage::kSurvey) {
-    if (stage_steps_ < kSurveyParts * kSurveySteps) return survey_part(session);
+    if (stage_steps_ < (kSurveyParts + 1) * kSurveySteps) return survey_part(session);
     debt_ += survey_seconds_ - static_cast<double>(stage_steps_) * rho_ * costs_->full();
     return begin_probe(session, step);
   }
@@ -246,16 +248,16 @@ Status ElasticTrainer::choose(TrainingSession& session, int64_t step) {
 }
 
 Status ElasticTrainer::on_step_end(TrainingSession& session, const StepReport& report) {
-  const double seconds = session.last_seconds();
+  const int64_t since = stage_ == Stage::kSurvey ? stage_steps_ % kSurveySteps : stage_steps_;
+  const bool settled = session.timed() && since > 0;
+  const double slower = settled ? costs_->observe(session.timed_plan(), session.step_seconds()) : 1;
+  const double seconds = session.last_seconds() / slower;
   if (stage_ == Stage::kTrain) {
-    if (stage_steps_ > 0) measured_.push_back(seconds);
-    if (session.timed() && stage_steps_ > 0) costs_->observe(session.timed_plan(), session.step_seconds());
+    if (settled) measured_.push_back(seconds);
     if (report.state.step == length_.total) end_choice(report.state.step);
   } else if (stage_ == Stage::kSurvey) {
     survey_seconds_ += seconds;
-    if (stage_steps_ % kSurveySteps > 0) costs_->observe(session.timed_plan(), session.step_seconds());
   } else {
-    if (stage_steps_ > 0) costs_->observe(session.timed_plan(), session.step_seconds());
     const double beyond = seconds - share_at(report.state.step) * costs_->full();
     debt_ += beyond;
     overhead_ += std::max(beyond, 0.0);
@@ -360,7 +362,8 @@ Status ElasticTrainer::record_choice(TrainingSession& session, int64_t step) {
   return {};
 }
 
-// How long its steps took in truth; the next choice makes up for the difference.
+// How long its steps took in truth, on the machine as it was at first; the next choice makes up for the
+// difference.
 void ElasticTrainer::end_choice(int64_t step) {
   if (measured_.empty()) return;
   const double seconds = median(measured_), ratio = seconds / selection_.seconds;

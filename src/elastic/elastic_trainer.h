@@ -41,7 +41,8 @@ OptionTexts describe(const ElasticOptions& options);
 Result<std::unique_ptr<StepCosts>> make_step_costs(const TrainingSession& session,
                                                    std::vector<std::string> tensors);
 // The parts that a survey trains in turn. Together they are all tensors; those of a part lie all over the
-// network, so that each has a share of what is slow and what is not.
+// network, so that each has a share of what is slow and what is not. The last is the last tensor alone, for
+// the time of a forward pass of which nothing is kept.
 std::vector<TensorMask> survey_parts(size_t tensors);
 std::vector<std::string> names_of(const StepCosts& costs, const TensorMask& mask);
 
@@ -117,7 +118,7 @@ class ElasticTrainer : public TrainerHook {
   std::string restored_;                  // the note, until on_begin()
 
   double overhead_ = 0;
-  std::vector<double> measured_;  // seconds of steps since the choice
+  std::vector<double> measured_;  // seconds of timed steps since the choice
   std::vector<std::string> lines_;
 };
 

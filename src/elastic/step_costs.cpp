@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 namespace limber {
 namespace {
 
 constexpr size_t kRemembered = 5;
 constexpr char kAgain = '#';  // before the count of a key that was there before
+constexpr char kLight = '~';  // after the key of a forward node whose result is not kept
 
 using Bits = std::vector<uint64_t>;
 
@@ -129,20 +131,49 @@ void StepCosts::find_uses(const Graph& full) {
   }
 }
 
-void StepCosts::observe(const Plan& plan, std::span<const double> seconds) {
+double StepCosts::observe(const Plan& plan, std::span<const double> seconds) {
   const std::vector<std::string> keys = node_keys(plan.graph);
   const std::vector<NodeId> served = served_nodes(plan);
   std::map<std::string, double> sums;
   for (size_t s = 0; s < served.size(); ++s) {
     if (served[s] != kNoNode) sums[keys[served[s].index]] += seconds[s];
   }
+  const Bits mask = trained_by(plan);
+  slower_ = how_slow(sums, mask);
+  std::map<std::string_view, const NodeCost*> by_key;
+  for (const NodeCost& node : nodes_) by_key[node.key] = &node;
   for (const std::string& key : keys) {
-    std::vector<double>& last = times_[key];
+    const auto node = by_key.find(key);
+    const bool light = node != by_key.end() && node->second->always && !any(node->second->kept_for, mask);
+    std::vector<double>& last = times_[light ? key + kLight : key];
     if (last.size() == kRemembered) last.erase(last.begin());
     const auto it = sums.find(key);
-    last.push_back(it == sums.end() ? 0.0 : it->second);  // views take no time
+    last.push_back(it == sums.end() ? 0.0 : it->second / slower_);  // views take no time
   }
   take_times();
+  return slower_;
+}
+
+Bits StepCosts::trained_by(const Plan& plan) const {
+  const std::set<std::string_view> updated(plan.updates.begin(), plan.updates.end());
+  TensorMask mask;
+  for (const std::string& name : tensors_) mask.push_back(updated.count(name) > 0);
+  return bits_of(mask);
+}
+
+// Judged by forward nodes that ran in the same way before; when there are too few, as at the last observation.
+double StepCosts::how_slow(const std::map<std::string, double>& sums, const Bits& mask) {
+  double now = 0, before = 0, all = 0;
+  for (const NodeCost& node : nodes_) {
+    const auto it = sums.find(node.key);
+    if (!node.always || it == sums.end()) continue;
+    all += it->second;
+    const bool light = !any(node.kept_for, mask);
+    if (times_.find(light ? node.key + kLight : node.key) == times_.end()) continue;
+    now += it->second;
+    before += light ? node.light_seconds : node.kept_seconds;
+  }
+  return before > 0 && now > 0.25 * all ? now / before : slower_;
 }
 
 void StepCosts::set_times(std::map<std::string, std::vector<double>> times) {
@@ -153,10 +184,14 @@ void StepCosts::set_times(std::map<std::string, std::vector<double>> times) {
 void StepCosts::take_times() {
   for (NodeCost& node : nodes_) {
     auto it = times_.find(node.key);
+    auto light = times_.find(node.key + kLight);
     // Of two alike a smaller step may have only one.
-    if (it == times_.end()) it = times_.find(node.key.substr(0, node.key.rfind(kAgain)));
-    node.known = it != times_.end() && !it->second.empty();
-    if (node.known) node.seconds = median(it->second);
+    if (it == times_.end() && light == times_.end())
+      it = times_.find(node.key.substr(0, node.key.rfind(kAgain)));
+    node.known = it != times_.end() || light != times_.end();
+    if (!node.known) continue;
+    node.kept_seconds = median(it != times_.end() ? it->second : light->second);
+    node.light_seconds = light != times_.end() ? median(light->second) : node.kept_seconds;
   }
 }
 
@@ -172,7 +207,12 @@ Bits StepCosts::bits_of(const TensorMask& mask) const {
   return bits;
 }
 
-bool StepCosts::any(const Bits& bits, const Bits& mask) const {
+double StepCosts::seconds_of(const NodeCost& node, const Bits& mask) {
+  if (node.always) return any(node.kept_for, mask) ? node.kept_seconds : node.light_seconds;
+  return any(node.serves, mask) ? node.kept_seconds : 0;
+}
+
+bool StepCosts::any(const Bits& bits, const Bits& mask) {
   for (size_t i = 0; i < bits.size(); ++i) {
     if ((bits[i] & mask[i]) != 0) return true;
   }
@@ -182,9 +222,7 @@ bool StepCosts::any(const Bits& bits, const Bits& mask) const {
 double StepCosts::predict(const TensorMask& mask) const {
   const Bits bits = bits_of(mask);
   double total = 0;
-  for (const NodeCost& node : nodes_) {
-    if (node.always || any(node.serves, bits)) total += node.seconds;
-  }
+  for (const NodeCost& node : nodes_) total += seconds_of(node, bits);
   return total;
 }
 
@@ -206,13 +244,18 @@ StepCosts::Chain StepCosts::chain() const {
   std::vector<size_t> first(tensors, nodes_.size());  // the node that completes its gradient
   for (size_t n = 0; n < nodes_.size(); ++n) {
     const NodeCost& node = nodes_[n];
-    if (node.always) continue;
-    const bool shared = count(node.serves) > 1;
+    const Bits& serves = node.always ? node.kept_for : node.serves;
+    const double seconds = node.always ? node.kept_seconds - node.light_seconds : node.kept_seconds;
+    const bool shared = count(serves) > 1;
     for (size_t k = 0; k < tensors; ++k) {
-      if ((node.serves[k / 64] >> (k % 64) & 1) == 0) continue;
-      (shared ? chain.reach : chain.own)[k] += node.seconds;
-      if (!shared) first[k] = std::min(first[k], n);
+      if ((serves[k / 64] >> (k % 64) & 1) == 0) continue;
+      (shared ? chain.reach : chain.own)[k] += seconds;
+      if (!shared && !node.always) first[k] = std::min(first[k], n);
     }
+  }
+  for (size_t k = 0; k < tensors; ++k) {  // a result that is kept may make a node faster, by chance
+    chain.reach[k] = std::max(chain.reach[k], 0.0);
+    chain.own[k] = std::max(chain.own[k], 0.0);
   }
   std::iota(chain.order.begin(), chain.order.end(), size_t{0});
   std::stable_sort(chain.order.begin(), chain.order.end(), [&](size_t a, size_t b) {

@@ -16,7 +16,9 @@ using TensorMask = std::vector<bool>;  // by tensor, in the order of StepCosts::
 
 // The step that trains everything, as a graph, with a measured time for every node: the step that trains a
 // subset executes exactly those nodes from which an update in the subset can be reached, whatever the shape
-// of the network. Times come from plans of any subset; see observe().
+// of the network. A node of the forward pass has two times: it is faster when its result need not stay for
+// the backward pass and the memory it writes is still in the cache. Times come from plans of any subset; see
+// observe().
 class StepCosts {
  public:
   // `full` trains all of `tensors`, without clipping (which makes every update depend on every gradient).
@@ -24,9 +26,11 @@ class StepCosts {
 
   const std::vector<std::string>& tensors() const { return tensors_; }
 
-  // What one execution of a plan for a subset took, step by step. Of several observations of a node the
-  // median of the last few counts.
-  void observe(const Plan& plan, std::span<const double> seconds);
+  // What one execution of a plan for a subset took, step by step. Machines get faster and slower; nodes that
+  // every step executes tell by how much, and the others are scaled by it: all times here are those of the
+  // machine as it was at the first observation. Of several observations of a node the median of the last few
+  // counts. Returns how much slower than at first the machine was this time.
+  double observe(const Plan& plan, std::span<const double> seconds);
   // Nodes whose time is not known yet count as nothing.
   bool complete() const;
 
@@ -57,18 +61,22 @@ class StepCosts {
     std::vector<uint64_t> serves;  // a bit for each tensor whose update depends on it
     int64_t kept_bytes = 0;        // always-nodes: of outputs that the backward pass reads
     std::vector<uint64_t> kept_for;
-    double seconds = 0;
+    double kept_seconds = 0, light_seconds = 0;  // with its result kept, and without
     bool known = false;
   };
 
-  bool any(const std::vector<uint64_t>& bits, const std::vector<uint64_t>& mask) const;
+  static bool any(const std::vector<uint64_t>& bits, const std::vector<uint64_t>& mask);
+  static double seconds_of(const NodeCost& node, const std::vector<uint64_t>& mask);
   std::vector<uint64_t> bits_of(const TensorMask& mask) const;
+  std::vector<uint64_t> trained_by(const Plan& plan) const;
+  double how_slow(const std::map<std::string, double>& sums, const std::vector<uint64_t>& mask);
   void find_uses(const Graph& full);
   void take_times();
 
   std::vector<std::string> tensors_;
   std::vector<NodeCost> nodes_;
-  std::map<std::string, std::vector<double>> times_;  // by key: the last few
+  std::map<std::string, std::vector<double>> times_;  // by key (and kLight): the last few
+  double slower_ = 1;                                 // at the last observation
 };
 
 }  // namespace limber
