@@ -1,6 +1,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include "cli/commands.h"
 
@@ -11,6 +13,10 @@ namespace {
 // machine. It reads the environment when it is loaded, so the program has to start again.
 void limit_spinning(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  // Under an emulator or an explicit dynamic linker the running file is not this program.
+  std::error_code problem;
+  const auto running = std::filesystem::read_symlink("/proc/self/exe", problem).filename();
+  if (problem || running != std::filesystem::path(argv[0]).filename()) return;
   if (::setenv("GOMP_SPINCOUNT", "20000", 0) == 0) ::execv("/proc/self/exe", argv);
 }
 

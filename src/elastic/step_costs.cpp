@@ -5,10 +5,13 @@
 #include <numeric>
 #include <set>
 
+#include "ops/op_def.h"
+
 namespace limber {
 namespace {
 
 constexpr size_t kRemembered = 5;
+constexpr double kFlopsPerByte = 16;  // nodes with less take the time of reading and writing
 constexpr char kAgain = '#';  // before the count of a key that was there before
 constexpr char kLight = '~';  // after the key of a forward node whose result is not kept
 
@@ -74,7 +77,11 @@ std::vector<NodeId> served_nodes(const Plan& plan) {
 StepCosts::StepCosts(const Graph& full, std::vector<std::string> tensors)
     : tensors_(std::move(tensors)), nodes_(full.num_nodes()) {
   const std::vector<std::string> keys = node_keys(full);
-  for (size_t n = 0; n < nodes_.size(); ++n) nodes_[n].key = keys[n];
+  for (uint32_t n = 0; n < nodes_.size(); ++n) {
+    nodes_[n].key = keys[n];
+    nodes_[n].bytes = node_bytes(full, NodeId{n});
+    nodes_[n].moves_data = node_flops(full, NodeId{n}) < kFlopsPerByte * nodes_[n].bytes;
+  }
   find_uses(full);
 }
 
@@ -146,7 +153,10 @@ double StepCosts::observe(const Plan& plan, std::span<const double> seconds) {
     const auto node = by_key.find(key);
     const bool light = node != by_key.end() && node->second->always && !any(node->second->kept_for, mask);
     std::vector<double>& last = times_[light ? key + kLight : key];
-    if (last.size() == kRemembered) last.erase(last.begin());
+    if (last.size() == kRemembered) {
+      if (node != by_key.end() && node->second->always) continue;  // what others are measured by stays
+      last.erase(last.begin());
+    }
     const auto it = sums.find(key);
     last.push_back(it == sums.end() ? 0.0 : it->second / slower_);  // views take no time
   }
@@ -161,19 +171,29 @@ Bits StepCosts::trained_by(const Plan& plan) const {
   return bits_of(mask);
 }
 
-// Judged by forward nodes that ran in the same way before; when there are too few, as at the last observation.
-double StepCosts::how_slow(const std::map<std::string, double>& sums, const Bits& mask) {
-  double now = 0, before = 0, all = 0;
+// Judged by forward nodes that ran in the same way before, the median of their ratios by time; when there are
+// too few, as at the last observation.
+double StepCosts::how_slow(const std::map<std::string, double>& sums, const Bits& mask) const {
+  double weight = 0, all = 0;
+  std::vector<std::pair<double, double>> ratios;  // to the time before, which is its weight
   for (const NodeCost& node : nodes_) {
     const auto it = sums.find(node.key);
     if (!node.always || it == sums.end()) continue;
     all += it->second;
     const bool light = !any(node.kept_for, mask);
     if (times_.find(light ? node.key + kLight : node.key) == times_.end()) continue;
-    now += it->second;
-    before += light ? node.light_seconds : node.kept_seconds;
+    const double before = light ? node.light_seconds : node.kept_seconds;
+    if (before > 0) ratios.emplace_back(it->second / before, before);
+    weight += before;
   }
-  return before > 0 && now > 0.25 * all ? now / before : slower_;
+  if (ratios.empty() || weight * slower_ < 0.25 * all) return slower_;
+  std::sort(ratios.begin(), ratios.end());
+  double below = 0;
+  for (const auto& [ratio, before] : ratios) {
+    below += before;
+    if (2 * below >= weight) return ratio;
+  }
+  return slower_;
 }
 
 void StepCosts::set_times(std::map<std::string, std::vector<double>> times) {
@@ -193,10 +213,25 @@ void StepCosts::take_times() {
     node.kept_seconds = median(it != times_.end() ? it->second : light->second);
     node.light_seconds = light != times_.end() ? median(light->second) : node.kept_seconds;
   }
+  estimate_others();
+}
+
+// Which activations are made again depends on who reads them, so that parts may lack a node of the full step.
+void StepCosts::estimate_others() {
+  double seconds = 0, bytes = 0;
+  for (const NodeCost& node : nodes_) {
+    if (!node.known || !node.moves_data) continue;
+    seconds += node.kept_seconds;
+    bytes += node.bytes;
+  }
+  for (NodeCost& node : nodes_) {
+    if (!node.known && node.moves_data && bytes > 0)
+      node.kept_seconds = node.light_seconds = node.bytes * seconds / bytes;
+  }
 }
 
 bool StepCosts::complete() const {
-  return std::all_of(nodes_.begin(), nodes_.end(), [](const NodeCost& node) { return node.known; });
+  return std::all_of(nodes_.begin(), nodes_.end(), [](const NodeCost& node) { return node.known || node.moves_data; });
 }
 
 Bits StepCosts::bits_of(const TensorMask& mask) const {

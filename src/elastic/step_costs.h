@@ -31,7 +31,7 @@ class StepCosts {
   // machine as it was at the first observation. Of several observations of a node the median of the last few
   // counts. Returns how much slower than at first the machine was this time.
   double observe(const Plan& plan, std::span<const double> seconds);
-  // Nodes whose time is not known yet count as nothing.
+  // Was every node seen that does more than move data? The time of others is estimated.
   bool complete() const;
 
   // Seconds. Exact for the full graph, and for a subset as far as its plan runs nodes in the same way.
@@ -62,16 +62,18 @@ class StepCosts {
     int64_t kept_bytes = 0;        // always-nodes: of outputs that the backward pass reads
     std::vector<uint64_t> kept_for;
     double kept_seconds = 0, light_seconds = 0;  // with its result kept, and without
-    bool known = false;
+    double bytes = 0;                            // read and written
+    bool known = false, moves_data = false;
   };
 
   static bool any(const std::vector<uint64_t>& bits, const std::vector<uint64_t>& mask);
   static double seconds_of(const NodeCost& node, const std::vector<uint64_t>& mask);
   std::vector<uint64_t> bits_of(const TensorMask& mask) const;
   std::vector<uint64_t> trained_by(const Plan& plan) const;
-  double how_slow(const std::map<std::string, double>& sums, const std::vector<uint64_t>& mask);
+  double how_slow(const std::map<std::string, double>& sums, const std::vector<uint64_t>& mask) const;
   void find_uses(const Graph& full);
   void take_times();
+  void estimate_others();
 
   std::vector<std::string> tensors_;
   std::vector<NodeCost> nodes_;
