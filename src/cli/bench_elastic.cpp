@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/median.h"
 #include "cli/json.h"
 
 namespace limber {
@@ -9,11 +10,6 @@ namespace {
 
 constexpr int kProbes = 2;
 constexpr int kTurns = 4;
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return 0.5 * (values[(values.size() - 1) / 2] + values[values.size() / 2]);
-}
 
 }  // namespace
 

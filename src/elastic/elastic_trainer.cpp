@@ -6,8 +6,10 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/clock.h"
+#include "base/median.h"
 #include "train/select.h"
 
 namespace limber {
@@ -20,15 +22,9 @@ constexpr int64_t kSurveySteps = 3;    // for each part; the first is not timed,
 constexpr int64_t kProbeSteps = 4;     // gradients of one batch alone say little
 constexpr int64_t kRefreshEvery = 64;  // steps from one look at the times to the next
 constexpr double kLargestCorrection = 1.12;
+constexpr int kMemoryRounds = 12;
 
 constexpr std::array<std::string_view, 3> kImportances = {"gain", "gradient-norm", "magnitude"};
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 size_t size_of(const TensorMask& mask) {
   return static_cast<size_t>(std::count(mask.begin(), mask.end(), true));
@@ -130,6 +126,7 @@ void ElasticTrainer::save(OptionTexts& notes) const {
                      {"debt", debt_},
                      {"survey_seconds", survey_seconds_},
                      {"correction", correction_},
+                     {"bias", bias_},
                      {"overhead", overhead_},
                      {"effects", effects},
                      {"chosen", indices_of(selection_.mask)},
@@ -155,6 +152,7 @@ Status ElasticTrainer::restore() {
     debt_ = note.at("debt");
     survey_seconds_ = note.at("survey_seconds");
     correction_ = note.at("correction");
+    bias_ = note.at("bias");
     overhead_ = note.at("overhead");
     selection_.seconds = note.at("chosen_seconds");
     selection_.importance = note.at("chosen_importance");
@@ -203,7 +201,7 @@ Status ElasticTrainer::advance(TrainingSession& session, int64_t step) {
   rho_ = asked;
   if (stage_ == Stage::kSurvey) {
     if (stage_steps_ < (kSurveyParts + 1) * kSurveySteps) return survey_part(session);
-    debt_ += survey_seconds_ - static_cast<double>(stage_steps_) * rho_ * costs_->full();
+    debt_ += survey_seconds_ - static_cast<double>(stage_steps_) * rho_ * full_seconds();
     return begin_probe(session, step);
   }
   if (stage_ == Stage::kProbe) {
@@ -238,6 +236,7 @@ Status ElasticTrainer::choose(TrainingSession& session, int64_t step) {
   SelectionRequest request{importance(), budget(step), std::numeric_limits<double>::infinity(), always_, {}};
   const TensorMask before = selection_.mask;
   selection_ = select_tensors(*costs_, request);
+  if (session.options().memory_limit > 0) LIMBER_TRY(fit_memory(session, request));
   count_changes(before, selection_.mask);
   LIMBER_TRY(train_mask(session, selection_.mask));
   stage_ = Stage::kTrain;
@@ -245,6 +244,18 @@ Status ElasticTrainer::choose(TrainingSession& session, int64_t step) {
   stage_end_ = step + interval() - kProbeSteps;
   measured_.clear();
   return record_choice(session, step);
+}
+
+// Chooses again with fewer activations kept until the plan fits as it is: making more of them twice would cost
+// time that the choice does not count.
+Status ElasticTrainer::fit_memory(TrainingSession& session, SelectionRequest& request) {
+  for (int round = 0; round < kMemoryRounds; ++round) {
+    LIMBER_ASSIGN(const size_t needed, session.needed_bytes(names_of(*costs_, selection_.mask)));
+    if (needed <= session.options().memory_limit) return {};
+    request.kept_bytes = 0.8 * costs_->kept_bytes(selection_.mask);
+    selection_ = select_tensors(*costs_, request);
+  }
+  return {};
 }
 
 Status ElasticTrainer::on_step_end(TrainingSession& session, const StepReport& report) {
@@ -258,7 +269,8 @@ Status ElasticTrainer::on_step_end(TrainingSession& session, const StepReport& r
   } else if (stage_ == Stage::kSurvey) {
     survey_seconds_ += seconds;
   } else {
-    const double beyond = seconds - share_at(report.state.step) * costs_->full();
+    if (settled) learn_bias(seconds, session);
+    const double beyond = seconds - share_at(report.state.step) * full_seconds();
     debt_ += beyond;
     overhead_ += std::max(beyond, 0.0);
     const std::vector<Effect> effects = session.effects();
@@ -285,9 +297,17 @@ double ElasticTrainer::share_at(int64_t step) const {
 
 // Seconds a step may take so that the whole training keeps its share.
 double ElasticTrainer::budget(int64_t step) const {
-  const double share = share_at(step) * costs_->full();
+  const double share = share_at(step) * costs_->full(), debt = debt_ / bias_;
   const double left = static_cast<double>(std::max<int64_t>(1, length_.total - step));
-  return std::max(share - debt_ / left, 0.85 * share) / correction_;
+  return std::max(share - debt / left, 0.85 * share) / correction_;
+}
+
+void ElasticTrainer::learn_bias(double seconds, const TrainingSession& session) {
+  const std::set<std::string_view> trained(session.trained().begin(), session.trained().end());
+  TensorMask mask;
+  for (const std::string& name : costs_->tensors()) mask.push_back(trained.count(name) > 0);
+  const double ratio = seconds / costs_->predict(mask);
+  bias_ = bias_ == 1 ? ratio : 0.75 * bias_ + 0.25 * ratio;
 }
 
 int64_t ElasticTrainer::interval() const {
@@ -366,11 +386,11 @@ Status ElasticTrainer::record_choice(TrainingSession& session, int64_t step) {
 // difference.
 void ElasticTrainer::end_choice(int64_t step) {
   if (measured_.empty()) return;
-  const double seconds = median(measured_), ratio = seconds / selection_.seconds;
+  const double seconds = median(measured_), ratio = seconds / selection_.seconds / bias_;
   if (ratio < kLargestCorrection && ratio > 1 / kLargestCorrection) correction_ = ratio;
   const json line = {{"kind", "choice_end"},      {"step", step},
-                     {"steps", measured_.size()}, {"predicted_s", selection_.seconds},
-                     {"measured_s", seconds},     {"full_s", costs_->full()},
+                     {"steps", measured_.size()}, {"predicted_s", selection_.seconds * bias_},
+                     {"measured_s", seconds},     {"full_s", full_seconds()},
                      {"overhead_s", overhead_}};
   lines_.push_back(line.dump());
   measured_.clear();

@@ -89,9 +89,12 @@ class ElasticTrainer : public TrainerHook {
   Status survey_part(TrainingSession& session);
   Status begin_probe(TrainingSession& session, int64_t step);
   Status choose(TrainingSession& session, int64_t step);
+  Status fit_memory(TrainingSession& session, SelectionRequest& request);
   Status train_mask(TrainingSession& session, const TensorMask& mask);
   double budget(int64_t step) const;
   double share_at(int64_t step) const;
+  double full_seconds() const { return bias_ * costs_->full(); }
+  void learn_bias(double seconds, const TrainingSession& session);
   int64_t interval() const;
   std::vector<double> importance() const;
   void count_changes(const TensorMask& before, const TensorMask& after);
@@ -111,7 +114,8 @@ class ElasticTrainer : public TrainerHook {
   int64_t stage_end_ = 0;    // kTrain: the update at which the next probe begins
   double debt_ = 0;          // seconds spent beyond the budget by surveys, probes and choosing
   double survey_seconds_ = 0;
-  double correction_ = 1;  // measured by predicted time, for the choices so far
+  double correction_ = 1;    // measured by predicted time of the last choice, in units of bias_
+  double bias_ = 1;          // the same for probes: what steps take beyond the medians of their nodes
   std::vector<Effect> effects_;
   Selection selection_;
   std::vector<int64_t> left_, returned_;  // by tensor: how often

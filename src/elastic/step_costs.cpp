@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/median.h"
 #include "ops/op_def.h"
 
 namespace limber {
@@ -16,11 +17,6 @@ constexpr char kAgain = '#';  // before the count of a key that was there before
 constexpr char kLight = '~';  // after the key of a forward node whose result is not kept
 
 using Bits = std::vector<uint64_t>;
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return 0.5 * (values[(values.size() - 1) / 2] + values[values.size() / 2]);
-}
 
 void merge(Bits& into, const Bits& from) {
   for (size_t i = 0; i < into.size(); ++i) into[i] |= from[i];

@@ -5,18 +5,13 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/median.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/run_scope.h"
 
 namespace limber {
 namespace {
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 Status run_once(const Kernel& kernel, const void* input, void* output) {
   LIMBER_ASSIGN(const auto scratch, Buffer::allocate(kernel.scratch_bytes()));

@@ -93,6 +93,14 @@ Result<std::unique_ptr<Session>> TrainingSession::compile_set(std::span<const st
   return Session::create(std::move(plan), memory_);
 }
 
+Result<size_t> TrainingSession::needed_bytes(std::span<const std::string> names) {
+  const Phase phase = options_.step.micro_batches > 1 ? Phase::kFinish : Phase::kUpdate;
+  LIMBER_ASSIGN(const Graph graph, training_step(prepared_, names, options_.step, phase));
+  LIMBER_TRY(add_missing_state(graph, *params_));
+  LIMBER_ASSIGN(const auto plan, compile_step(graph, recomputable_activations(graph).cheap));
+  return plan->memory_bytes();
+}
+
 bool TrainingSession::within_limit(const Plan& plan) const {
   return options_.memory_limit == 0 || plan.memory_bytes() <= options_.memory_limit;
 }

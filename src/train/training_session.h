@@ -77,6 +77,8 @@ class TrainingSession {
   double last_seconds() const { return last_seconds_; }  // of the last step, timed or not
   const Plan& timed_plan() const { return active_->plan(); }
 
+  // What training these would need without a limit, as Plan::memory_bytes() counts it.
+  Result<size_t> needed_bytes(std::span<const std::string> names);
   // What the current set runs; `phase` as in step().
   Result<const Plan*> plan(Phase phase = Phase::kUpdate);
   // Per-step times. Parameters are as before afterwards.

@@ -193,6 +193,23 @@ TEST(Elastic, AdamAndFrozenNormsAndMicroBatches) {
   }
 }
 
+TEST(Elastic, KeepsAMemoryLimit) {
+  const auto elastic = make_elastic({.rho = 0.95, .interval_steps = 12});
+  TrainerOptions options = options_of(4);
+  const auto free_session = make_session("resnet8", options.training.step.batch);
+  const auto all = free_session->needed_bytes(free_session->trainable());
+  const auto least = free_session->needed_bytes(last_layer(free_session->prepared(), free_session->trainable()));
+  ASSERT_TRUE(all.ok() && least.ok());
+  ASSERT_LT(*least, *all);
+  options.training.memory_limit = (*all + 2 * *least) / 3;
+  auto trainer = Trainer::create(inputs_of("resnet8", nullptr, *elastic), options);
+  ASSERT_TRUE(trainer.ok()) << trainer.status().message();
+  const auto summary = (*trainer)->run();
+  ASSERT_TRUE(summary.ok()) << summary.status().message();
+  EXPECT_LE((*(*trainer)->session().plan())->memory_bytes(), options.training.memory_limit);
+  EXPECT_GE(elastic->selection().seconds, elastic->costs()->forward());
+}
+
 TEST(Elastic, OneWayNeverTakesBack) {
   const Folder temp;
   auto folder = *RunFolder::open(temp / "run");
