@@ -216,7 +216,17 @@ Status ElasticTrainer::advance(TrainingSession& session, int64_t step) {
 
 Status ElasticTrainer::survey_part(TrainingSession& session) {
   const std::vector<TensorMask> parts = survey_parts(costs_->tensors().size());
-  return train_mask(session, parts[static_cast<size_t>(stage_steps_ / kSurveySteps) % parts.size()]);
+  return train_what_fits(session, parts[static_cast<size_t>(stage_steps_ / kSurveySteps) % parts.size()]);
+}
+
+// Under a memory limit: as many as fit of those nearest the loss.
+Status ElasticTrainer::train_what_fits(TrainingSession& session, TensorMask mask) {
+  for (;;) {
+    const Status status = train_mask(session, mask);
+    const std::vector<size_t> members = indices_of(mask);
+    if (status.code() != Code::kResourceExhausted || members.size() < 2) return status;
+    for (size_t i = 0; i < members.size() / 2; ++i) mask[members[i]] = false;
+  }
 }
 
 Status ElasticTrainer::begin_probe(TrainingSession& session, int64_t step) {
@@ -229,12 +239,15 @@ Status ElasticTrainer::begin_probe(TrainingSession& session, int64_t step) {
     mask[k] = mask[k] || always_[k];
   }
   if (size_of(mask) == 0) mask.back() = true;
-  return train_mask(session, mask);
+  return train_what_fits(session, std::move(mask));
 }
 
 Status ElasticTrainer::choose(TrainingSession& session, int64_t step) {
   SelectionRequest request{importance(), budget(step), std::numeric_limits<double>::infinity(), always_, {}};
   const TensorMask before = selection_.mask;
+  if (options_.one_way) {
+    for (const bool chosen : before) request.never.push_back(!chosen);
+  }
   selection_ = select_tensors(*costs_, request);
   if (session.options().memory_limit > 0) LIMBER_TRY(fit_memory(session, request));
   count_changes(before, selection_.mask);
@@ -246,8 +259,8 @@ Status ElasticTrainer::choose(TrainingSession& session, int64_t step) {
   return record_choice(session, step);
 }
 
-// Chooses again with fewer activations kept until the plan fits as it is: making more of them twice would cost
-// time that the choice does not count.
+// Chooses again with fewer activations kept until the plan fits as it is: making more of them twice would
+// cost time that the choice does not count.
 Status ElasticTrainer::fit_memory(TrainingSession& session, SelectionRequest& request) {
   for (int round = 0; round < kMemoryRounds; ++round) {
     LIMBER_ASSIGN(const size_t needed, session.needed_bytes(names_of(*costs_, selection_.mask)));

@@ -91,6 +91,7 @@ class ElasticTrainer : public TrainerHook {
   Status choose(TrainingSession& session, int64_t step);
   Status fit_memory(TrainingSession& session, SelectionRequest& request);
   Status train_mask(TrainingSession& session, const TensorMask& mask);
+  Status train_what_fits(TrainingSession& session, TensorMask mask);
   double budget(int64_t step) const;
   double share_at(int64_t step) const;
   double full_seconds() const { return bias_ * costs_->full(); }
@@ -114,8 +115,8 @@ class ElasticTrainer : public TrainerHook {
   int64_t stage_end_ = 0;    // kTrain: the update at which the next probe begins
   double debt_ = 0;          // seconds spent beyond the budget by surveys, probes and choosing
   double survey_seconds_ = 0;
-  double correction_ = 1;    // measured by predicted time of the last choice, in units of bias_
-  double bias_ = 1;          // the same for probes: what steps take beyond the medians of their nodes
+  double correction_ = 1;  // measured by predicted time of the last choice, in units of bias_
+  double bias_ = 1;        // the same for probes: what steps take beyond the medians of their nodes
   std::vector<Effect> effects_;
   Selection selection_;
   std::vector<int64_t> left_, returned_;  // by tensor: how often

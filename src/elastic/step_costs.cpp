@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t kRemembered = 5;
 constexpr double kFlopsPerByte = 16;  // nodes with less take the time of reading and writing
-constexpr char kAgain = '#';  // before the count of a key that was there before
-constexpr char kLight = '~';  // after the key of a forward node whose result is not kept
+constexpr char kAgain = '#';          // before the count of a key that was there before
+constexpr char kLight = '~';          // after the key of a forward node whose result is not kept
 
 using Bits = std::vector<uint64_t>;
 
@@ -75,8 +75,9 @@ StepCosts::StepCosts(const Graph& full, std::vector<std::string> tensors)
   const std::vector<std::string> keys = node_keys(full);
   for (uint32_t n = 0; n < nodes_.size(); ++n) {
     nodes_[n].key = keys[n];
-    nodes_[n].bytes = node_bytes(full, NodeId{n});
-    nodes_[n].moves_data = node_flops(full, NodeId{n}) < kFlopsPerByte * nodes_[n].bytes;
+    const double bytes = node_bytes(full, NodeId{n}), flops = node_flops(full, NodeId{n});
+    nodes_[n].moves_data = flops < kFlopsPerByte * bytes;
+    nodes_[n].work = nodes_[n].moves_data ? bytes : flops;
   }
   find_uses(full);
 }
@@ -212,22 +213,26 @@ void StepCosts::take_times() {
   estimate_others();
 }
 
-// Which activations are made again depends on who reads them, so that parts may lack a node of the full step.
+// Which activations are made again depends on who reads them, so that parts may lack a node of the full step;
+// and a memory limit may keep some tensors from ever being trained.
 void StepCosts::estimate_others() {
-  double seconds = 0, bytes = 0;
-  for (const NodeCost& node : nodes_) {
-    if (!node.known || !node.moves_data) continue;
-    seconds += node.kept_seconds;
-    bytes += node.bytes;
-  }
-  for (NodeCost& node : nodes_) {
-    if (!node.known && node.moves_data && bytes > 0)
-      node.kept_seconds = node.light_seconds = node.bytes * seconds / bytes;
+  for (const bool moves_data : {false, true}) {
+    double seconds = 0, work = 0;
+    for (const NodeCost& node : nodes_) {
+      if (!node.known || node.moves_data != moves_data) continue;
+      seconds += node.kept_seconds;
+      work += node.work;
+    }
+    for (NodeCost& node : nodes_) {
+      if (node.known || node.moves_data != moves_data || work <= 0) continue;
+      node.kept_seconds = node.light_seconds = node.work * seconds / work;
+    }
   }
 }
 
 bool StepCosts::complete() const {
-  return std::all_of(nodes_.begin(), nodes_.end(), [](const NodeCost& node) { return node.known || node.moves_data; });
+  return std::all_of(nodes_.begin(), nodes_.end(),
+                     [](const NodeCost& node) { return node.known || node.moves_data; });
 }
 
 Bits StepCosts::bits_of(const TensorMask& mask) const {

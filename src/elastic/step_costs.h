@@ -31,7 +31,8 @@ class StepCosts {
   // machine as it was at the first observation. Of several observations of a node the median of the last few
   // counts. Returns how much slower than at first the machine was this time.
   double observe(const Plan& plan, std::span<const double> seconds);
-  // Was every node seen that does more than move data? The time of others is estimated.
+  // Was every node seen that does more than move data? The time of others is estimated, from the bytes they
+  // move or the operations they do.
   bool complete() const;
 
   // Seconds. Exact for the full graph, and for a subset as far as its plan runs nodes in the same way.
@@ -62,7 +63,7 @@ class StepCosts {
     int64_t kept_bytes = 0;        // always-nodes: of outputs that the backward pass reads
     std::vector<uint64_t> kept_for;
     double kept_seconds = 0, light_seconds = 0;  // with its result kept, and without
-    double bytes = 0;                            // read and written
+    double work = 0;                             // bytes when it moves data, else operations
     bool known = false, moves_data = false;
   };
 

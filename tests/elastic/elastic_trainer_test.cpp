@@ -198,10 +198,11 @@ TEST(Elastic, KeepsAMemoryLimit) {
   TrainerOptions options = options_of(4);
   const auto free_session = make_session("resnet8", options.training.step.batch);
   const auto all = free_session->needed_bytes(free_session->trainable());
-  const auto least = free_session->needed_bytes(last_layer(free_session->prepared(), free_session->trainable()));
+  const auto least =
+      free_session->needed_bytes(last_layer(free_session->prepared(), free_session->trainable()));
   ASSERT_TRUE(all.ok() && least.ok());
   ASSERT_LT(*least, *all);
-  options.training.memory_limit = (*all + 2 * *least) / 3;
+  options.training.memory_limit = (*all + *least) / 2;
   auto trainer = Trainer::create(inputs_of("resnet8", nullptr, *elastic), options);
   ASSERT_TRUE(trainer.ok()) << trainer.status().message();
   const auto summary = (*trainer)->run();
