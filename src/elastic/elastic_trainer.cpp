@@ -113,7 +113,7 @@ Status ElasticTrainer::on_begin(TrainingSession& session, const TrainingState& /
     return {};
   }
   LIMBER_TRY(restore());
-  return stage_ == Stage::kTrain ? train_mask(session, selection_.mask) : Status();
+  return trained_.empty() ? Status() : train_mask(session, trained_);
 }
 
 void ElasticTrainer::save(OptionTexts& notes) const {
@@ -130,6 +130,7 @@ void ElasticTrainer::save(OptionTexts& notes) const {
                      {"overhead", overhead_},
                      {"effects", effects},
                      {"chosen", indices_of(selection_.mask)},
+                     {"trained", indices_of(trained_)},
                      {"chosen_seconds", selection_.seconds},
                      {"chosen_importance", selection_.importance},
                      {"chosen_share", selection_.share},
@@ -163,8 +164,11 @@ Status ElasticTrainer::restore() {
     costs_->set_times(note.at("times").get<std::map<std::string, std::vector<double>>>());
     const auto effects = note.at("effects").get<std::vector<std::array<double, 3>>>();
     const auto chosen = note.at("chosen").get<std::vector<size_t>>();
+    const auto trained = note.at("trained").get<std::vector<size_t>>();
+    const auto known = [&](size_t k) { return k < tensors; };
     const bool sizes = left_.size() == tensors && returned_.size() == tensors && effects.size() == tensors &&
-                       std::all_of(chosen.begin(), chosen.end(), [&](size_t k) { return k < tensors; });
+                       std::all_of(chosen.begin(), chosen.end(), known) &&
+                       std::all_of(trained.begin(), trained.end(), known);
     if (!sizes || stage < 0 || stage > static_cast<int>(Stage::kTrain) || !(rho_ > 0 && rho_ <= 1) ||
         stage_steps_ < 0 || (stage == static_cast<int>(Stage::kTrain) && chosen.empty()))
       return error(Code::kCorrupt,
@@ -173,6 +177,8 @@ Status ElasticTrainer::restore() {
     for (size_t k = 0; k < tensors; ++k) effects_[k] = {effects[k][0], effects[k][1], effects[k][2]};
     selection_.mask.assign(chosen.empty() ? 0 : tensors, false);
     for (size_t k : chosen) selection_.mask[k] = true;
+    trained_.assign(trained.empty() ? 0 : tensors, false);
+    for (size_t k : trained) trained_[k] = true;
   } catch (const json::exception& problem) {
     return error(Code::kCorrupt, "the note about elastic training in the checkpoint cannot be read: {}",
                  problem.what());
@@ -206,7 +212,6 @@ Status ElasticTrainer::advance(TrainingSession& session, int64_t step) {
   }
   if (stage_ == Stage::kProbe) {
     if (changed) return begin_probe(session, step);
-    if (stage_steps_ == 0) return begin_probe(session, step);  // gone on from a checkpoint
     return stage_steps_ < kProbeSteps ? Status() : choose(session, step);
   }
   if (!changed && step < stage_end_) return {};
@@ -350,8 +355,10 @@ std::vector<double> ElasticTrainer::importance() const {
 // --- what is trained, and what is said about it
 // --------------------------------------------------------------
 
-Status ElasticTrainer::train_mask(TrainingSession& session, const TensorMask& mask) {
-  return session.set_trained(names_of(*costs_, mask));
+Status ElasticTrainer::train_mask(TrainingSession& session, TensorMask mask) {
+  LIMBER_TRY(session.set_trained(names_of(*costs_, mask)));
+  trained_ = std::move(mask);
+  return {};
 }
 
 void ElasticTrainer::count_changes(const TensorMask& before, const TensorMask& after) {

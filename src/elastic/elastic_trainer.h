@@ -90,7 +90,7 @@ class ElasticTrainer : public TrainerHook {
   Status begin_probe(TrainingSession& session, int64_t step);
   Status choose(TrainingSession& session, int64_t step);
   Status fit_memory(TrainingSession& session, SelectionRequest& request);
-  Status train_mask(TrainingSession& session, const TensorMask& mask);
+  Status train_mask(TrainingSession& session, TensorMask mask);
   Status train_what_fits(TrainingSession& session, TensorMask mask);
   double budget(int64_t step) const;
   double share_at(int64_t step) const;
@@ -119,6 +119,7 @@ class ElasticTrainer : public TrainerHook {
   double bias_ = 1;        // the same for probes: what steps take beyond the medians of their nodes
   std::vector<Effect> effects_;
   Selection selection_;
+  TensorMask trained_;  // now, whatever the stage
   std::vector<int64_t> left_, returned_;  // by tensor: how often
   std::string restored_;                  // the note, until on_begin()
 
