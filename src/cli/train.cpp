@@ -234,7 +234,7 @@ Status tell_plan(Trainer& trainer) {
 }
 
 Result<int> train(TrainCommand& options) {
-  LIMBER_TRY(complete(options));
+  if (const Status status = complete(options); !status.ok()) return usage_error(status);
   LIMBER_ASSIGN(const auto folder, RunFolder::open(options.output));
   if (options.batch == 0) options.batch = trainer_options(options, {}).training.step.batch;
   LIMBER_ASSIGN(Job job, find_job(options, *folder));

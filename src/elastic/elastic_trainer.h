@@ -119,7 +119,7 @@ class ElasticTrainer : public TrainerHook {
   double bias_ = 1;        // the same for probes: what steps take beyond the medians of their nodes
   std::vector<Effect> effects_;
   Selection selection_;
-  TensorMask trained_;  // now, whatever the stage
+  TensorMask trained_;                    // now, whatever the stage
   std::vector<int64_t> left_, returned_;  // by tensor: how often
   std::string restored_;                  // the note, until on_begin()
 

@@ -123,6 +123,9 @@ TEST(Train, WrongUse) {
   expect("builtin:resnet8 --data synthetic --optimizer sdg", 2, "--optimizer");
   expect("builtin:resnet8 --data synthetic --memory-limit lots", 2, "512M");
   expect("builtin:resnet8 --data synthetic --jitter 2", 2, "brightness");
+  expect("builtin:resnet8 --data synthetic --rho 0.5 --speedup 2", 2, "not both");
+  expect("builtin:resnet8 --data synthetic --rho 0.5 --strategy last", 2, "--strategy elastic");
+  expect("builtin:resnet8 --data synthetic --always-train 'conv*'", 2, "--train");
   expect("builtin:resnet8 --data nowhere", 1, "nowhere");
   expect("builtin:resnet8 --data synthetic:count=20", 1, "--batch 20");
   expect("builtin:resnet8 --data synthetic:count=64 --size 64", 1, "fixed");
