@@ -66,14 +66,6 @@ std::vector<std::shared_ptr<Backend>> plain_backends() {
   return {std::make_shared<PlainUpdates>(), make_ref_backend()};
 }
 
-std::unique_ptr<TrainingSession> make_training(const Net& net, std::vector<std::shared_ptr<Backend>> backends,
-                                               TrainingOptions options = {}, int64_t batch = 4) {
-  options.step.batch = batch;
-  auto made = TrainingSession::create(net.graph, net.params, std::move(backends), options);
-  EXPECT_TRUE(made.ok()) << made.status().message();
-  return made.ok() ? *std::move(made) : nullptr;
-}
-
 void step(TrainingSession& training, uint64_t seed, Phase phase = Phase::kUpdate) {
   Random random(seed);
   fill_random(training.images(), random);

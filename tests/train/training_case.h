@@ -58,6 +58,15 @@ inline TrainerInputs tiny_inputs(RunFolder* folder = nullptr) {
           .folder = folder};
 }
 
+inline std::unique_ptr<TrainingSession> make_training(const Net& net,
+                                                      std::vector<std::shared_ptr<Backend>> backends,
+                                                      TrainingOptions options = {}, int64_t batch = 4) {
+  options.step.batch = batch;
+  auto made = TrainingSession::create(net.graph, net.params, std::move(backends), options);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return made.ok() ? *std::move(made) : nullptr;
+}
+
 inline std::map<std::string, std::string> bytes_of(const Parameters& params) {
   std::map<std::string, std::string> bytes;
   for (const std::string& name : params.names()) {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/memory.h"
-#include "tests/runtime/net.h"
+#include "tests/train/training_case.h"
 
 namespace limber::test {
 namespace {
@@ -55,14 +55,6 @@ std::string deep_net(int layers) {
       "  %p: f32[N,16,1,1] = GlobalAveragePool(%{})\n  %f: f32[N,16] = Reshape(%p) {{shape=<N,16>}}\n"
       "  %y: f32[N,4] = MatMul(%f, %wf)\n  output %y as \"logits\"\n}}\n",
       params, nodes, last);
-}
-
-std::unique_ptr<TrainingSession> make_training(const Net& net, std::vector<std::shared_ptr<Backend>> backends,
-                                               TrainingOptions options = {}, int64_t batch = 4) {
-  options.step.batch = batch;
-  auto made = TrainingSession::create(net.graph, net.params, std::move(backends), options);
-  EXPECT_TRUE(made.ok()) << made.status().message();
-  return made.ok() ? *std::move(made) : nullptr;
 }
 
 // The same images and labels for the same step.
