@@ -22,7 +22,7 @@ Result<std::string> ElasticAnswers::survey(int runs) {
     LIMBER_TRY(worker_.run());
     for (int i = 0; i < runs; ++i) {
       LIMBER_TRY(worker_.run());
-      static_cast<void>(costs_->observe(session.timed_plan(), session.step_seconds()));
+      costs_->survey(session.timed_plan(), session.step_seconds());
     }
   }
   session.set_timed(false);

@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "base/clock.h"
 #include "base/median.h"
@@ -18,7 +17,9 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kSurveyParts = 4;
-constexpr int64_t kSurveySteps = 3;    // for each part; the first is not timed, its memory is new
+constexpr int64_t kSurveySteps = 4;    // for each part; the first is not timed, its memory is new
+constexpr int64_t kSurveyLength = (kSurveyParts + 1) * kSurveySteps;
+constexpr double kOtherMachine = 1.3;  // so much slower or faster than in the survey, its times mean little
 constexpr int64_t kProbeSteps = 4;     // gradients of one batch alone say little
 constexpr int64_t kRefreshEvery = 64;  // steps from one look at the times to the next
 constexpr double kLargestCorrection = 1.12;
@@ -125,6 +126,8 @@ void ElasticTrainer::save(OptionTexts& notes) const {
                      {"rho", rho_},
                      {"debt", debt_},
                      {"survey_seconds", survey_seconds_},
+                     {"surveyed_at", surveyed_at_},
+                     {"surveyed_full", surveyed_full_},
                      {"correction", correction_},
                      {"bias", bias_},
                      {"overhead", overhead_},
@@ -152,6 +155,8 @@ Status ElasticTrainer::restore() {
     asked_rho_ = rho_;
     debt_ = note.at("debt");
     survey_seconds_ = note.at("survey_seconds");
+    surveyed_at_ = note.at("surveyed_at");
+    surveyed_full_ = note.at("surveyed_full");
     correction_ = note.at("correction");
     bias_ = note.at("bias");
     overhead_ = note.at("overhead");
@@ -206,16 +211,41 @@ Status ElasticTrainer::advance(TrainingSession& session, int64_t step) {
   const bool changed = asked != rho_;
   rho_ = asked;
   if (stage_ == Stage::kSurvey) {
-    if (stage_steps_ < (kSurveyParts + 1) * kSurveySteps) return survey_part(session);
-    debt_ += survey_seconds_ - static_cast<double>(stage_steps_) * rho_ * full_seconds();
-    return begin_probe(session, step);
+    return stage_steps_ < kSurveyLength ? survey_part(session) : end_survey(session, step);
   }
   if (stage_ == Stage::kProbe) {
     if (changed) return begin_probe(session, step);
     return stage_steps_ < kProbeSteps ? Status() : choose(session, step);
   }
   if (!changed && step < stage_end_) return {};
+  const bool stale = survey_is_stale(step);
   end_choice(step);
+  return stale ? begin_survey(session, step) : begin_probe(session, step);
+}
+
+// A survey costs time, so that a machine that changes all the time is not surveyed again and again.
+bool ElasticTrainer::survey_is_stale(int64_t step) const {
+  if (slower_.empty()) return false;
+  const double slower = median(slower_);
+  const bool changed = slower > kOtherMachine || slower < 1 / kOtherMachine;
+  return changed && (!selection_.within || step - surveyed_at_ >= 10 * kSurveyLength);
+}
+
+Status ElasticTrainer::begin_survey(TrainingSession& session, int64_t step) {
+  surveyed_full_ = full_seconds();
+  surveyed_at_ = step;
+  survey_seconds_ = 0;
+  stage_ = Stage::kSurvey;
+  stage_steps_ = 0;
+  costs_->begin_survey();
+  return survey_part(session);
+}
+
+// From here on seconds are those of the machine as it is now.
+Status ElasticTrainer::end_survey(TrainingSession& session, int64_t step) {
+  bias_ = correction_ = 1;
+  if (surveyed_full_ > 0) debt_ *= full_seconds() / surveyed_full_;
+  debt_ += survey_seconds_ - static_cast<double>(stage_steps_) * rho_ * full_seconds();
   return begin_probe(session, step);
 }
 
@@ -237,6 +267,7 @@ Status ElasticTrainer::train_what_fits(TrainingSession& session, TensorMask mask
 Status ElasticTrainer::begin_probe(TrainingSession& session, int64_t step) {
   stage_ = Stage::kProbe;
   stage_steps_ = 0;
+  measured_.clear();
   std::fill(effects_.begin(), effects_.end(), Effect());
   TensorMask mask = reachable_tensors(*costs_, share_at(step) * costs_->full());
   for (size_t k = 0; k < mask.size(); ++k) {
@@ -248,6 +279,7 @@ Status ElasticTrainer::begin_probe(TrainingSession& session, int64_t step) {
 }
 
 Status ElasticTrainer::choose(TrainingSession& session, int64_t step) {
+  learn_bias();
   SelectionRequest request{importance(), budget(step), std::numeric_limits<double>::infinity(), always_, {}};
   const TensorMask before = selection_.mask;
   if (options_.one_way) {
@@ -261,6 +293,7 @@ Status ElasticTrainer::choose(TrainingSession& session, int64_t step) {
   stage_steps_ = 0;
   stage_end_ = step + interval() - kProbeSteps;
   measured_.clear();
+  slower_.clear();
   return record_choice(session, step);
 }
 
@@ -279,15 +312,22 @@ Status ElasticTrainer::fit_memory(TrainingSession& session, SelectionRequest& re
 Status ElasticTrainer::on_step_end(TrainingSession& session, const StepReport& report) {
   const int64_t since = stage_ == Stage::kSurvey ? stage_steps_ % kSurveySteps : stage_steps_;
   const bool settled = session.timed() && since > 0;
-  const double slower = settled ? costs_->observe(session.timed_plan(), session.step_seconds()) : 1;
+  double slower = 1;
+  if (settled && stage_ == Stage::kSurvey)
+    costs_->survey(session.timed_plan(), session.step_seconds());
+  else if (settled)
+    slower = costs_->observe(session.timed_plan(), session.step_seconds());
   const double seconds = session.last_seconds() / slower;
   if (stage_ == Stage::kTrain) {
-    if (settled) measured_.push_back(seconds);
+    if (settled) {
+      measured_.push_back(seconds);
+      slower_.push_back(slower);
+    }
     if (report.state.step == length_.total) end_choice(report.state.step);
   } else if (stage_ == Stage::kSurvey) {
     survey_seconds_ += seconds;
   } else {
-    if (settled) learn_bias(seconds, session);
+    if (settled) measured_.push_back(seconds);
     const double beyond = seconds - share_at(report.state.step) * full_seconds();
     debt_ += beyond;
     overhead_ += std::max(beyond, 0.0);
@@ -320,12 +360,10 @@ double ElasticTrainer::budget(int64_t step) const {
   return std::max(share - debt / left, 0.85 * share) / correction_;
 }
 
-void ElasticTrainer::learn_bias(double seconds, const TrainingSession& session) {
-  const std::set<std::string_view> trained(session.trained().begin(), session.trained().end());
-  TensorMask mask;
-  for (const std::string& name : costs_->tensors()) mask.push_back(trained.count(name) > 0);
-  const double ratio = seconds / costs_->predict(mask);
-  bias_ = bias_ == 1 ? ratio : 0.75 * bias_ + 0.25 * ratio;
+void ElasticTrainer::learn_bias() {
+  if (measured_.empty()) return;
+  const double ratio = median(measured_) / costs_->predict(trained_);
+  bias_ = bias_ == 1 ? ratio : 0.5 * (bias_ + ratio);
 }
 
 int64_t ElasticTrainer::interval() const {

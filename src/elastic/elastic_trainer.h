@@ -51,7 +51,8 @@ std::vector<std::string> names_of(const StepCosts& costs, const TensorMask& mask
 // the choice is to save. Then, for each interval, a few steps on all tensors within reach of the budget
 // show what each is worth, and the best choice is trained until the next interval. Every one of these steps
 // trains: no gradient is computed for measuring alone. What surveys and probes take beyond the budget is
-// saved in the steps that follow.
+// saved in the steps that follow. When the machine turns out to be another one than in the survey (something
+// else began or stopped running on it), the next interval begins with a new survey.
 class ElasticTrainer : public TrainerHook {
  public:
   // `note`: what save() wrote under "elastic" when a training goes on, else empty.
@@ -86,6 +87,9 @@ class ElasticTrainer : public TrainerHook {
       : options_(options), asked_rho_(options.rho), rho_(options.rho) {}
   Status restore();
   Status advance(TrainingSession& session, int64_t step);
+  bool survey_is_stale(int64_t step) const;
+  Status begin_survey(TrainingSession& session, int64_t step);
+  Status end_survey(TrainingSession& session, int64_t step);
   Status survey_part(TrainingSession& session);
   Status begin_probe(TrainingSession& session, int64_t step);
   Status choose(TrainingSession& session, int64_t step);
@@ -95,7 +99,7 @@ class ElasticTrainer : public TrainerHook {
   double budget(int64_t step) const;
   double share_at(int64_t step) const;
   double full_seconds() const { return bias_ * costs_->full(); }
-  void learn_bias(double seconds, const TrainingSession& session);
+  void learn_bias();
   int64_t interval() const;
   std::vector<double> importance() const;
   void count_changes(const TensorMask& before, const TensorMask& after);
@@ -115,6 +119,8 @@ class ElasticTrainer : public TrainerHook {
   int64_t stage_end_ = 0;    // kTrain: the update at which the next probe begins
   double debt_ = 0;          // seconds spent beyond the budget by surveys, probes and choosing
   double survey_seconds_ = 0;
+  int64_t surveyed_at_ = 0;   // the update at which the last survey began
+  double surveyed_full_ = 0;  // full_seconds() before it; 0 if it is the first
   double correction_ = 1;  // measured by predicted time of the last choice, in units of bias_
   double bias_ = 1;        // the same for probes: what steps take beyond the medians of their nodes
   std::vector<Effect> effects_;
@@ -124,7 +130,8 @@ class ElasticTrainer : public TrainerHook {
   std::string restored_;                  // the note, until on_begin()
 
   double overhead_ = 0;
-  std::vector<double> measured_;  // seconds of timed steps since the choice
+  std::vector<double> measured_;  // seconds of timed steps since the choice or the beginning of the probe
+  std::vector<double> slower_;    // how much slower than in the survey the machine was in them
   std::vector<std::string> lines_;
 };
 

@@ -68,6 +68,17 @@ std::vector<NodeId> served_nodes(const Plan& plan) {
   return served;
 }
 
+// What each node of a plan took, by its key.
+std::map<std::string, double> sums_by_key(const Plan& plan, std::span<const double> seconds) {
+  const std::vector<std::string> keys = node_keys(plan.graph);
+  const std::vector<NodeId> served = served_nodes(plan);
+  std::map<std::string, double> sums;
+  for (size_t s = 0; s < served.size(); ++s) {
+    if (served[s] != kNoNode) sums[keys[served[s].index]] += seconds[s];
+  }
+  return sums;
+}
+
 }  // namespace
 
 StepCosts::StepCosts(const Graph& full, std::vector<std::string> tensors)
@@ -135,29 +146,38 @@ void StepCosts::find_uses(const Graph& full) {
   }
 }
 
-double StepCosts::observe(const Plan& plan, std::span<const double> seconds) {
-  const std::vector<std::string> keys = node_keys(plan.graph);
-  const std::vector<NodeId> served = served_nodes(plan);
-  std::map<std::string, double> sums;
-  for (size_t s = 0; s < served.size(); ++s) {
-    if (served[s] != kNoNode) sums[keys[served[s].index]] += seconds[s];
-  }
+// Calls take(samples, seconds, always) for each node of the plan: where its times are held, the new one, and
+// whether every step executes it.
+template <typename Take>
+void StepCosts::for_each_time(const Plan& plan, const std::map<std::string, double>& sums, const Take& take) {
   const Bits mask = trained_by(plan);
-  slower_ = how_slow(sums, mask);
   std::map<std::string_view, const NodeCost*> by_key;
   for (const NodeCost& node : nodes_) by_key[node.key] = &node;
-  for (const std::string& key : keys) {
+  for (const std::string& key : node_keys(plan.graph)) {
     const auto node = by_key.find(key);
-    const bool light = node != by_key.end() && node->second->always && !any(node->second->kept_for, mask);
-    std::vector<double>& last = times_[light ? key + kLight : key];
-    if (last.size() == kRemembered) {
-      if (node != by_key.end() && node->second->always) continue;  // what others are measured by stays
-      last.erase(last.begin());
-    }
+    const bool always = node != by_key.end() && node->second->always;
+    const bool light = always && !any(node->second->kept_for, mask);
     const auto it = sums.find(key);
-    last.push_back(it == sums.end() ? 0.0 : it->second / slower_);  // views take no time
+    take(times_[light ? key + kLight : key], it == sums.end() ? 0.0 : it->second, always);  // views take none
   }
   take_times();
+}
+
+void StepCosts::survey(const Plan& plan, std::span<const double> seconds) {
+  for_each_time(plan, sums_by_key(plan, seconds), [](std::vector<double>& samples, double time, bool) {
+    samples.assign(1, samples.empty() ? time : std::min(samples[0], time));
+  });
+  slower_ = 1;
+}
+
+double StepCosts::observe(const Plan& plan, std::span<const double> seconds) {
+  const std::map<std::string, double> sums = sums_by_key(plan, seconds);
+  slower_ = how_slow(sums, trained_by(plan));
+  for_each_time(plan, sums, [this](std::vector<double>& samples, double time, bool always) {
+    if (always && !samples.empty()) return;  // what others are measured by stays
+    if (samples.size() == kRemembered) samples.erase(samples.begin());
+    samples.push_back(time / slower_);
+  });
   return slower_;
 }
 

@@ -18,7 +18,7 @@ using TensorMask = std::vector<bool>;  // by tensor, in the order of StepCosts::
 // subset executes exactly those nodes from which an update in the subset can be reached, whatever the shape
 // of the network. A node of the forward pass has two times: it is faster when its result need not stay for
 // the backward pass and the memory it writes is still in the cache. Times come from plans of any subset; see
-// observe().
+// survey().
 class StepCosts {
  public:
   // `full` trains all of `tensors`, without clipping (which makes every update depend on every gradient).
@@ -26,10 +26,14 @@ class StepCosts {
 
   const std::vector<std::string>& tensors() const { return tensors_; }
 
-  // What one execution of a plan for a subset took, step by step. Machines get faster and slower; nodes that
-  // every step executes tell by how much, and the others are scaled by it: all times here are those of the
-  // machine as it was at the first observation. Of several observations of a node the median of the last few
-  // counts. Returns how much slower than at first the machine was this time.
+  // A survey: forgets all times, then is told what executions of plans for subsets took, step by step. Of
+  // several times of a node the shortest counts: what else the machine did meanwhile only adds to them.
+  void begin_survey() { times_.clear(); }
+  void survey(const Plan& plan, std::span<const double> seconds);
+  // After a survey, the same to keep times up to date. Machines get faster and slower; nodes that every step
+  // executes tell by how much, and the others are scaled by it: all times here are those of the machine as it
+  // was in the survey. Of these, the median of the last few counts. Returns how much slower than in the survey
+  // the machine was this time.
   double observe(const Plan& plan, std::span<const double> seconds);
   // Was every node seen that does more than move data? The time of others is estimated, from the bytes they
   // move or the operations they do.
@@ -71,6 +75,8 @@ class StepCosts {
   static double seconds_of(const NodeCost& node, const std::vector<uint64_t>& mask);
   std::vector<uint64_t> bits_of(const TensorMask& mask) const;
   std::vector<uint64_t> trained_by(const Plan& plan) const;
+  template <typename Take>
+  void for_each_time(const Plan& plan, const std::map<std::string, double>& sums, const Take& take);
   double how_slow(const std::map<std::string, double>& sums, const std::vector<uint64_t>& mask) const;
   void find_uses(const Graph& full);
   void take_times();

@@ -13,10 +13,10 @@ namespace limber {
 namespace {
 
 // Made-up times: the work of a node.
-void observe_work(StepCosts& costs, const Plan& plan) {
+void survey_work(StepCosts& costs, const Plan& plan) {
   std::vector<double> seconds;
   for (const Step& step : plan.steps) seconds.push_back(1 + step.flops + step.bytes);
-  costs.observe(plan, seconds);
+  costs.survey(plan, seconds);
 }
 
 double total_work(const Plan& plan) {
@@ -35,7 +35,7 @@ TEST_P(StepCostsOf, PredictsTheWorkOfAnySubset) {
   const size_t tensors = session->trainable().size();
   for (const TensorMask& part : survey_parts(tensors)) {
     ASSERT_TRUE(session->set_trained(names_of(**costs, part)).ok());
-    observe_work(**costs, **session->plan());
+    survey_work(**costs, **session->plan());
   }
   EXPECT_TRUE((*costs)->complete());
   Random random(3);
