@@ -166,7 +166,8 @@ Result<SlicedGraph> slice_channels(const Graph& graph, const ChannelGroups& grou
 std::vector<std::vector<int64_t>> all_units(const ChannelGroups& groups) {
   std::vector<std::vector<int64_t>> units;
   for (const ChannelGroup& group : groups.groups) {
-    std::iota(units.emplace_back(static_cast<size_t>(group.units)).begin(), units.back().end(), int64_t{0});
+    auto& all = units.emplace_back(static_cast<size_t>(group.units));
+    std::iota(all.begin(), all.end(), int64_t{0});
   }
   return units;
 }
