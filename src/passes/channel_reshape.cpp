@@ -64,6 +64,15 @@ std::optional<std::vector<int64_t>> constants(const Shape& shape, int begin, int
   return dims;
 }
 
+// Leading and trailing axes that both shapes share.
+std::pair<int, int> common_ends(const Shape& x, const Shape& y) {
+  int head = 0, tail = 0;
+  const int most = std::min(x.rank(), y.rank());
+  while (head < most && x[head] == y[head]) ++head;
+  while (tail < most - head && x[x.rank() - 1 - tail] == y[y.rank() - 1 - tail]) ++tail;
+  return {head, tail};
+}
+
 // How well an axis that a Reshape has made serves as the one to take channels out of.
 enum Fitness : int {
   kUnfit,      // its indices are told apart or mixed
@@ -110,7 +119,12 @@ class Judge {
       case OpKind::kMatMul:
       case OpKind::kAttention:
         return axis < rank - 2 ? kBatchLike : kPoor;
-      case OpKind::kReshape:
+      case OpKind::kReshape: {
+        const Shape &from = rule_.graph.type(v).shape, &to = rule_.graph.type(node.outputs[0]).shape;
+        const auto [head, tail] = common_ends(from, to);
+        if (axis < head) return follow(axis);
+        return axis >= rank - tail ? follow(axis + to.rank() - rank) : kGood;
+      }
       case OpKind::kConcat:
         return kGood;
       case OpKind::kLayerNorm:
@@ -195,15 +209,6 @@ class Reshaper {
   const Refinement refined_;
   std::vector<Atom> firsts_;  // by factor
 };
-
-// Leading and trailing axes that both shapes share.
-std::pair<int, int> common_ends(const Shape& x, const Shape& y) {
-  int head = 0, tail = 0;
-  const int most = std::min(x.rank(), y.rank());
-  while (head < most && x[head] == y[head]) ++head;
-  while (tail < most - head && x[x.rank() - 1 - tail] == y[y.rank() - 1 - tail]) ++tail;
-  return {head, tail};
-}
 
 }  // namespace
 
