@@ -85,7 +85,8 @@ int64_t elements_per_unit(const Graph& graph, const ChannelGroup& group) {
   return static_cast<int64_t>(elements + 0.5);
 }
 
-ChannelGroup make_group(const Graph& graph, const Signature& signature, std::vector<const Unit*> units) {
+ChannelGroup make_group(const Graph& graph, const Signature& signature,
+                        const std::vector<const Unit*>& units) {
   ChannelGroup group;
   group.units = static_cast<int64_t>(units.size());
   std::set<std::string> parameters;
@@ -103,10 +104,29 @@ ChannelGroup make_group(const Graph& graph, const Signature& signature, std::vec
   return group;
 }
 
-NodeId first_node(const Graph& graph, const ChannelGroup& group) {
-  NodeId first = kNoNode;
-  for (const ChannelSpan& span : group.spans) first = std::min(first, graph.value(span.value).producer);
-  return first;
+// By value: is it computed from an input?
+std::vector<bool> computed_from_inputs(const Graph& graph) {
+  std::vector<bool> computed(graph.num_values(), false);
+  for (ValueId v : graph.inputs()) computed[v.index] = true;
+  for (const Node& node : graph.nodes()) {
+    const bool any = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                 [&](ValueId v) { return v != kNoValue && computed[v.index]; });
+    for (ValueId v : node.outputs) {
+      if (v != kNoValue) computed[v.index] = any;
+    }
+  }
+  return computed;
+}
+
+// The first node of `computed` values that makes channels of the group; else the first of all.
+NodeId first_node(const Graph& graph, const ChannelGroup& group, const std::vector<bool>& computed) {
+  NodeId first = kNoNode, first_of_all = kNoNode;
+  for (const ChannelSpan& span : group.spans) {
+    const NodeId producer = graph.value(span.value).producer;
+    first_of_all = std::min(first_of_all, producer);
+    if (computed[span.value.index]) first = std::min(first, producer);
+  }
+  return first == kNoNode ? first_of_all : first;
 }
 
 std::string name_of(const Graph& graph, NodeId node) {
@@ -119,14 +139,19 @@ std::string name_of(const Graph& graph, NodeId node) {
 ChannelGroups channel_groups(const Graph& graph) {
   const auto units = find_units(graph);
   std::map<Signature, std::vector<const Unit*>> alike;
+  std::vector<Signature> order;  // of the first unit
   for (const auto& [root, unit] : units) {
-    if (is_channel(graph, unit)) alike[signature_of(unit)].push_back(&unit);
+    if (!is_channel(graph, unit)) continue;
+    auto& members = alike[signature_of(unit)];
+    if (members.empty()) order.push_back(signature_of(unit));
+    members.push_back(&unit);
   }
+  const std::vector<bool> computed = computed_from_inputs(graph);
   std::vector<std::pair<NodeId, ChannelGroup>> found;
-  for (const auto& [signature, members] : alike) {
-    if (members.size() < 2) continue;  // nothing to choose
-    ChannelGroup group = make_group(graph, signature, members);
-    const NodeId first = first_node(graph, group);
+  for (const Signature& signature : order) {
+    if (alike[signature].size() < 2) continue;  // nothing to choose
+    ChannelGroup group = make_group(graph, signature, alike[signature]);
+    const NodeId first = first_node(graph, group, computed);
     found.emplace_back(first, std::move(group));
   }
   std::stable_sort(found.begin(), found.end(),

@@ -1,6 +1,6 @@
 // Slicing against masking on random networks.
-#include "passes/channel_rank.h"
 #include "passes/cut_points.h"
+#include "passes/passes.h"
 #include "passes/slice_channels.h"
 #include "passes/splice.h"
 #include "tests/passes/interpret.h"
@@ -10,7 +10,7 @@
 namespace limber {
 namespace {
 
-constexpr uint64_t kCases = 300;
+constexpr uint64_t kCases = 400;
 
 // Like random_tensors, with weights small enough that activations stay near one.
 TensorMap tame_tensors(const Graph& graph, uint64_t seed) {
@@ -63,27 +63,50 @@ Graph bound(const Graph& graph) {
   return *std::move(result);
 }
 
+struct Seen {
+  size_t groups = 0, shrunk = 0;
+};
+
+// Slices and masks the same random units and compares.
+Seen expect_masking(const Graph& graph, uint64_t seed, Random& random) {
+  const ChannelGroups groups = channel_groups(graph);
+  const auto kept = random_kept(groups, random);
+  const auto sliced = slice_channels(graph, groups, kept);
+  EXPECT_TRUE(sliced.ok()) << "seed " << seed << ": " << sliced.status().message() << print(graph);
+  if (!sliced.ok()) return {};
+  EXPECT_TRUE(verify(sliced->graph).ok()) << verify(sliced->graph).message();
+  const Graph whole = bound(mask_channels(graph, groups, kept));
+  const TensorMap stored = tame_tensors(whole, seed);
+  const auto expected = interpret(whole, stored);
+  const auto found = interpret(bound(sliced->graph), sliced_tensors(*sliced, stored));
+  expect_close(found[0], expected[0], seed);
+  return {groups.groups.size(), sliced->tensors.size()};
+}
+
 TEST(SliceChannels, EqualsMaskingOnRandomNets) {
-  size_t groups_seen = 0, shrunk = 0;
+  size_t groups = 0, shrunk = 0;
   for (uint64_t seed = 0; seed < kCases; ++seed) {
     const Graph graph = RandomNet(seed).build();
-    const ChannelGroups groups = channel_groups(graph);
     Random random(seed + 1000);
-    const auto kept = random_kept(groups, random);
-    const auto sliced = slice_channels(graph, groups, kept);
-    ASSERT_TRUE(sliced.ok()) << "seed " << seed << ": " << sliced.status().message() << print(graph);
-    ASSERT_TRUE(verify(sliced->graph).ok()) << verify(sliced->graph).message();
-    const Graph whole = bound(mask_channels(graph, groups, kept));
-    const TensorMap stored = tame_tensors(whole, seed);
-    const auto expected = interpret(whole, stored);
-    const auto found = interpret(bound(sliced->graph), sliced_tensors(*sliced, stored));
-    expect_close(found[0], expected[0], seed);
-    groups_seen += groups.groups.size();
-    shrunk += sliced->tensors.size();
+    const Seen seen = expect_masking(graph, seed, random);
+    groups += seen.groups;
+    shrunk += seen.shrunk;
     if (HasFatalFailure()) FAIL() << print(graph);
   }
-  EXPECT_GT(groups_seen, 3 * kCases);
+  EXPECT_GT(groups, 3 * kCases);
   EXPECT_GT(shrunk, 5 * kCases);
+}
+
+// Folded weights are computed from parameters, activations and residuals are inside the products.
+TEST(SliceChannels, EqualsMaskingAfterTheInferencePasses) {
+  for (uint64_t seed = 0; seed < kCases; seed += 2) {
+    Graph graph = RandomNet(seed).build();
+    const Status status = optimize_for_inference(graph);
+    ASSERT_TRUE(status.ok()) << status.message();
+    Random random(seed + 2000);
+    expect_masking(graph, seed, random);
+    if (HasFatalFailure()) FAIL() << print(graph);
+  }
 }
 
 TEST(SliceChannels, KeepingAllIsTheIdentity) {
@@ -114,7 +137,6 @@ TEST(SliceChannels, GroupsOfABoundGraphAreThoseOfTheSymbolicOne) {
   }
 }
 
-// Slicing a slice: what is left can be sliced again, down to one unit per group.
 TEST(SliceChannels, OneUnitPerGroupStillRuns) {
   for (uint64_t seed = 0; seed < kCases; seed += 3) {
     const Graph graph = RandomNet(seed).build();
