@@ -111,11 +111,12 @@ class RandomNet {
 
   ValueId block(ValueId x) {
     using Maker = ValueId (RandomNet::*)(ValueId);
-    constexpr std::array<Maker, 16> kMakers = {
+    constexpr std::array<Maker, 17> kMakers = {
         &RandomNet::residual, &RandomNet::inverted,    &RandomNet::grouped,   &RandomNet::branches,
         &RandomNet::shuffle,  &RandomNet::squeeze,     &RandomNet::pad_short, &RandomNet::pools,
         &RandomNet::up,       &RandomNet::depth_space, &RandomNet::permuted,  &RandomNet::dense,
-        &RandomNet::tiled,    &RandomNet::channel_ln,  &RandomNet::gated,     &RandomNet::group_shuffle};
+        &RandomNet::tiled,    &RandomNet::channel_ln,  &RandomNet::gated,     &RandomNet::group_shuffle,
+        &RandomNet::mixed};
     return (this->*kMakers[random_.below(kMakers.size())])(x);
   }
 
@@ -280,6 +281,18 @@ class RandomNet {
     return act(conv(transpose(last, {0, 3, 1, 2}), pick(4, 10), 1));
   }
 
+  // Operators that look at all channels at once, which must then stay.
+  ValueId mixed(ValueId x) {
+    ValueId y = act(conv(x, pick(3, 8), 1));
+    if (coin()) {
+      y = op(OpKind::kSoftmax, {y}, {{"axis", int64_t{1}}});
+    } else {
+      const Attrs over{{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{1}}};
+      y = op(OpKind::kSub, {y, op(coin() ? OpKind::kReduceMean : OpKind::kReduceMax, {y}, over)});
+    }
+    return op(OpKind::kAdd, {conv(y, channels(x), 1), x});
+  }
+
   // A gate from the sum over channels.
   ValueId gated(ValueId x) {
     const ValueId sum =
@@ -341,7 +354,15 @@ class RandomNet {
     return qkv;
   }
 
+  // One head, so that its features are the units.
+  ValueId single_head(ValueId x) {
+    const int64_t width = pick(2, 5);
+    const ValueId q = linear(x, width), k = linear(x, width), v = linear(x, pick(2, 5));
+    return linear(op(OpKind::kAttention, {q, k, v}, {{"scale", 0.5}}), shape(x).dim(2));
+  }
+
   ValueId attention(ValueId x) {
+    if (pick(0, 3) == 0) return single_head(x);
     const int64_t heads = pick(2, 4), width = pick(2, 5), tokens = shape(x).dim(1), c = shape(x).dim(2);
     const auto [q, k, v] = heads_of(x, heads, width);
     ValueId y;
