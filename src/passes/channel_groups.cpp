@@ -27,12 +27,7 @@ ChannelAtoms tied_atoms(const Graph& graph) {
 
 bool is_stored(const Value& value) { return value.role == Role::kParameter || value.role == Role::kState; }
 
-// One axis of a value, as a key.
-struct Place {
-  ValueId value;
-  int axis;
-  auto operator<=>(const Place&) const = default;
-};
+using Place = std::pair<ValueId, int>;  // one axis of a value
 
 // What is tied together, by place.
 using Unit = std::map<Place, std::vector<int64_t>>;
@@ -57,7 +52,7 @@ std::map<ChannelAtoms::Atom, Unit> find_units(const Graph& graph) {
 bool is_channel(const Graph& graph, const Unit& unit) {
   const auto any = [&](auto&& test) {
     return std::any_of(unit.begin(), unit.end(),
-                       [&](const auto& entry) { return test(graph.value(entry.first.value)); });
+                       [&](const auto& entry) { return test(graph.value(entry.first.first)); });
   };
   return any(is_stored) && any([](const Value& value) { return value.role == Role::kActivation; });
 }
@@ -91,12 +86,13 @@ ChannelGroup make_group(const Graph& graph, const Signature& signature,
   group.units = static_cast<int64_t>(units.size());
   std::set<std::string> parameters;
   for (const auto& [place, count] : signature) {
-    ChannelSpan span{place.value, place.axis, static_cast<int64_t>(count), {}};
+    const auto [value, axis] = place;
+    ChannelSpan span{value, axis, static_cast<int64_t>(count), {}};
     for (const Unit* unit : units) {
       const auto& indices = unit->at(place);
       span.indices.insert(span.indices.end(), indices.begin(), indices.end());
     }
-    if (is_stored(graph.value(place.value))) parameters.insert(graph.value(place.value).name);
+    if (is_stored(graph.value(value))) parameters.insert(graph.value(value).name);
     group.spans.push_back(std::move(span));
   }
   group.parameters.assign(parameters.begin(), parameters.end());

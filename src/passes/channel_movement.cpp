@@ -123,7 +123,7 @@ void pad(const Rule& rule) {
   const bool constant = rule.node.attrs.s("mode", "constant") == "constant";
   for (int axis = 0; axis < rule.rank(x); ++axis) {
     const int64_t begin = pads[static_cast<size_t>(axis)];
-    const int64_t end = pads[static_cast<size_t>(axis + rule.rank(x))];
+    const int64_t end = pads[pads.size() / 2 + static_cast<size_t>(axis)];
     if (begin == 0 && end == 0) {
       atoms.tie_axes(x, axis, y, axis);
     } else if (constant && begin >= 0 && end >= 0 && atoms.tracked(x, axis) && atoms.tracked(y, axis)) {

@@ -55,17 +55,21 @@ std::vector<Factors> assign(std::span<const int64_t> dims, int first, const std:
   return axes;
 }
 
-std::optional<std::vector<int64_t>> constants(const Shape& shape, int begin, int end) {
-  std::vector<int64_t> dims;
-  for (int i = begin; i < end; ++i) {
-    if (!shape[i].is_constant()) return std::nullopt;
-    dims.push_back(shape[i].value());
+// nullopt when an axis has no atoms.
+std::optional<std::vector<int64_t>> tracked_sizes(const ChannelAtoms& atoms, ValueId v, int begin, int end) {
+  std::vector<int64_t> sizes;
+  for (int axis = begin; axis < end; ++axis) {
+    if (!atoms.tracked(v, axis)) return std::nullopt;
+    sizes.push_back(atoms.size(v, axis));
   }
-  return dims;
+  return sizes;
 }
 
 // Leading and trailing axes that both shapes share.
-std::pair<int, int> common_ends(const Shape& x, const Shape& y) {
+struct CommonEnds {
+  int head, tail;
+};
+CommonEnds common_ends(const Shape& x, const Shape& y) {
   int head = 0, tail = 0;
   const int most = std::min(x.rank(), y.rank());
   while (head < most && x[head] == y[head]) ++head;
@@ -215,24 +219,18 @@ class Reshaper {
 void reshape(const Rule& rule) {
   const ValueId x = rule.input(0), y = rule.output();
   const Shape &from = rule.graph.type(x).shape, &to = rule.graph.type(y).shape;
-  const auto [head, tail] = common_ends(from, to);
-  for (int i = 0; i < head; ++i) rule.atoms.tie_axes(x, i, y, i);
-  for (int i = 1; i <= tail; ++i) rule.atoms.tie_axes(x, from.rank() - i, y, to.rank() - i);
-  const auto pin = [&] {
-    for (int i = head; i < from.rank() - tail; ++i) rule.atoms.pin_axis(x, i);
-    for (int i = head; i < to.rank() - tail; ++i) rule.atoms.pin_axis(y, i);
-  };
-  const auto a = constants(from, head, from.rank() - tail), b = constants(to, head, to.rank() - tail);
-  for (int i = head; i < from.rank() - tail; ++i) {
-    if (!rule.atoms.tracked(x, i)) return pin();
-  }
-  for (int i = head; i < to.rank() - tail; ++i) {
-    if (!rule.atoms.tracked(y, i)) return pin();
-  }
+  const CommonEnds same = common_ends(from, to);
+  for (int i = 0; i < same.head; ++i) rule.atoms.tie_axes(x, i, y, i);
+  for (int i = 1; i <= same.tail; ++i) rule.atoms.tie_axes(x, from.rank() - i, y, to.rank() - i);
+  const int begin = same.head, x_end = from.rank() - same.tail, y_end = to.rank() - same.tail;
+  const auto a = tracked_sizes(rule.atoms, x, begin, x_end), b = tracked_sizes(rule.atoms, y, begin, y_end);
   const auto factors = a && b ? common_factors(*a, *b) : std::nullopt;
-  if (!factors) return pin();
-  Refinement refined{*factors, assign(*a, head, *factors), assign(*b, head, *factors)};
-  Reshaper(rule, std::move(refined)).run();
+  if (factors) {
+    Refinement refined{*factors, assign(*a, begin, *factors), assign(*b, begin, *factors)};
+    return Reshaper(rule, std::move(refined)).run();
+  }
+  for (int i = begin; i < x_end; ++i) rule.atoms.pin_axis(x, i);
+  for (int i = begin; i < y_end; ++i) rule.atoms.pin_axis(y, i);
 }
 
 }  // namespace limber::channels

@@ -111,7 +111,8 @@ class AttrSlicer {
     const int rank = graph_.type(x).rank();
     for (int axis = 0; axis < rank; ++axis) {
       if (kept(y, axis) == nullptr) continue;
-      auto &begin = pads[static_cast<size_t>(axis)], &end = pads[static_cast<size_t>(axis + rank)];
+      int64_t &begin = pads[static_cast<size_t>(axis)],
+              &end = pads[pads.size() / 2 + static_cast<size_t>(axis)];
       const int64_t last = begin + size(x, axis);
       begin = left_before(y, axis, begin);
       end = left(y, axis) - left_before(y, axis, last);

@@ -27,8 +27,8 @@ namespace fs = std::filesystem;
 
 struct ModelCase {
   const char* name;
-  size_t cuts, groups;  // at least
-  bool compare;         // slicing with masking: small enough to run twice more
+  size_t cuts, groups;
+  bool compare;  // slicing with masking: small enough to run twice more
 };
 
 fs::path find_model(const std::string& name) {
@@ -107,7 +107,7 @@ TEST_P(Structure, EveryPartBetweenCutPointsGoesBack) {
   const Graph& graph = model_.graph;
   const std::vector<ValueId> cuts = cut_points(graph);
   RecordProperty("cuts", static_cast<int>(cuts.size()));
-  EXPECT_GE(cuts.size(), GetParam().cuts);
+  EXPECT_EQ(cuts.size(), GetParam().cuts);
   for (size_t i = 0; i + 1 < cuts.size(); ++i) {
     const auto block = extract(graph, cuts[i], cuts[i + 1]);
     ASSERT_TRUE(block.ok()) << block.status().message();
@@ -116,14 +116,14 @@ TEST_P(Structure, EveryPartBetweenCutPointsGoesBack) {
     ASSERT_TRUE(back.ok()) << back.status().message();
     ASSERT_TRUE(verify(*back).ok()) << verify(*back).message();
     // Other outputs may need parts of what was replaced.
-    if (graph.outputs().size() == 1) EXPECT_EQ(hash(*back), hash(graph)) << graph.value(cuts[i]).name;
+    EXPECT_TRUE(graph.outputs().size() > 1 || hash(*back) == hash(graph)) << graph.value(cuts[i]).name;
   }
 }
 
 TEST_P(Structure, HalfOfEveryGroupRuns) {
   slice_half();
   RecordProperty("groups", static_cast<int>(groups_.groups.size()));
-  EXPECT_GE(groups_.groups.size(), GetParam().groups);
+  EXPECT_EQ(groups_.groups.size(), GetParam().groups);
   if (groups_.groups.empty()) return;
   EXPECT_LT(small_->bytes(), model_.params->bytes());
   const Tensor output = run_model(sliced_.graph, small_, 1);
@@ -164,39 +164,39 @@ TEST_P(Structure, SlicedModelComesBackFromOnnx) {
 }
 
 constexpr ModelCase kModels[] = {
-    {"resnet18", 10, 8, true},
-    {"resnet50", 18, 16, false},
-    {"resnet20", 10, 9, true},
-    {"resnet56", 28, 27, true},
-    {"mobilenet_v2", 20, 20, true},
-    {"mobilenet_v3_small", 10, 10, true},
-    {"mobilenet_v3_large", 10, 10, false},
-    {"shufflenet_v2_x1_0", 5, 10, true},
-    {"efficientnet_b0", 10, 15, true},
-    {"densenet121", 5, 50, false},
-    {"squeezenet1_1", 10, 10, true},
-    {"vgg16", 30, 14, false},
-    {"vit_tiny", 5, 12, true},
-    {"regnet_y_400mf", 10, 10, false},
-    {"senet18", 10, 10, false},
-    {"convnext_small", 4, 4, true},
-    {"swin_small", 4, 4, true},
-    {"inception_small", 2, 2, true},
-    {"unet_small", 2, 2, true},
-    {"yolov3_tiny", 2, 5, false},
-    {"deeplabv3_mobilenet_v3_large", 2, 5, false},
-    {"nasty_norms", 0, 0, true},
-    {"nasty_activations", 0, 0, true},
-    {"nasty_shapes", 0, 0, true},
-    {"nasty_resample", 0, 0, true},
-    {"nasty_lrn", 0, 0, true},
-    {"nasty_indexing", 0, 0, true},
-    {"resnet20-cifar10", 10, 9, true},
-    {"resnet20-svhn", 10, 9, true},
-    {"resnet56-cifar10", 28, 27, true},
-    {"mobilenetv2-tiny", 20, 20, true},
-    {"resnet50h-tiny", 18, 16, true},
-    {"vit-tiny", 5, 6, true},
+    {"resnet18", 23, 12, true},
+    {"resnet50", 40, 37, false},
+    {"resnet20", 25, 12, true},
+    {"resnet56", 61, 30, true},
+    {"mobilenet_v2", 73, 25, true},
+    {"mobilenet_v3_small", 43, 27, true},
+    {"mobilenet_v3_large", 65, 30, false},
+    {"shufflenet_v2_x1_0", 74, 31, true},
+    {"efficientnet_b0", 79, 40, true},
+    {"densenet121", 29, 120, false},
+    {"squeezenet1_1", 34, 25, true},
+    {"vgg16", 39, 15, false},
+    {"vit_tiny", 33, 24, true},
+    {"regnet_y_400mf", 38, 38, true},
+    {"senet18", 24, 20, false},
+    {"convnext_small", 22, 4, true},
+    {"swin_small", 30, 8, true},
+    {"inception_small", 11, 15, true},
+    {"unet_small", 16, 12, true},
+    {"yolov3_tiny", 36, 11, false},
+    {"deeplabv3_mobilenet_v3_large", 69, 36, false},
+    {"nasty_norms", 3, 1, true},
+    {"nasty_activations", 3, 0, true},
+    {"nasty_shapes", 4, 0, true},
+    {"nasty_resample", 3, 0, true},
+    {"nasty_lrn", 4, 0, true},
+    {"nasty_indexing", 3, 0, true},
+    {"resnet20-cifar10", 25, 12, true},
+    {"resnet20-svhn", 25, 12, true},
+    {"resnet56-cifar10", 61, 30, true},
+    {"mobilenetv2-tiny", 73, 25, true},
+    {"resnet50h-tiny", 40, 37, true},
+    {"vit-tiny", 29, 18, true},
 };
 
 INSTANTIATE_TEST_SUITE_P(Models, Structure, ::testing::ValuesIn(kModels), [](const auto& model) {
