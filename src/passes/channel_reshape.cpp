@@ -1,7 +1,6 @@
 // Reshape: axes that are merged and cut. Both shapes are products of the same factors; channels can be taken
 // out along one factor of an axis, the others stay whole.
 #include <algorithm>
-#include <numeric>
 #include <optional>
 
 #include "ops/op_def.h"

@@ -1,6 +1,14 @@
 #include "passes/unshare.h"
 
 namespace limber {
+namespace {
+
+bool may_be_accident(const Value& value) {
+  if (value.role == Role::kConstant) return value.constant.elements() > 1;
+  return value.role == Role::kParameter && value.type.rank() == 1;
+}
+
+}  // namespace
 
 std::vector<ParameterCopy> unshare_parameters(Graph& graph) {
   std::vector<ParameterCopy> copies;
@@ -9,17 +17,18 @@ std::vector<ParameterCopy> unshare_parameters(Graph& graph) {
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     for (size_t i = 0; i < graph.node(NodeId{n}).inputs.size(); ++i) {
       const ValueId v = graph.node(NodeId{n}).inputs[i];
-      if (v == kNoValue || v.index >= read.size()) continue;
-      const Value& value = graph.value(v);
-      if (value.role != Role::kParameter || value.type.rank() != 1 || updated[v.index]) continue;
+      if (v == kNoValue || updated[v.index] || !may_be_accident(graph.value(v))) continue;
       if (!read[v.index]) {
         read[v.index] = true;
         continue;
       }
-      const std::string of = value.name;
-      const ValueId copy = graph.add_parameter(fmt::format("{}.copy", of), TensorType(value.type));
+      const Value value = graph.value(v);
+      const std::string name = fmt::format("{}.copy", value.name);
+      const bool constant = value.role == Role::kConstant;
+      const ValueId copy =
+          constant ? graph.add_constant(name, value.constant) : graph.add_parameter(name, value.type);
       graph.mutable_node(NodeId{n}).inputs[i] = copy;
-      copies.push_back({graph.value(copy).name, of});
+      if (!constant) copies.push_back({graph.value(copy).name, value.name});
     }
   }
   return copies;

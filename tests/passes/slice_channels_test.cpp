@@ -217,6 +217,24 @@ TEST(UnshareParameters, GivesEveryReaderOfAVectorItsOwn) {
   EXPECT_EQ(params.get("b.copy")->data<float>()[3], 4);
 }
 
+TEST(UnshareParameters, SeparatesConstantsTooAndChangesNoHash) {
+  Graph graph = graph_of(R"(
+    input %x: f32[2,4]
+    const %c: f32[4] = {1, 2, 3, 4}
+    const %one: f32[] = {1}
+    %a: f32[2,4] = Mul(%x, %c)
+    %b: f32[2,4] = Mul(%a, %c)
+    %d: f32[2,4] = Add(%b, %one)
+    %y: f32[2,4] = Add(%d, %one)
+    output %y)");
+  const uint64_t before = hash(graph);
+  EXPECT_TRUE(unshare_parameters(graph).empty());
+  EXPECT_TRUE(verify(graph).ok());
+  EXPECT_EQ(hash(graph), before);
+  EXPECT_TRUE(graph.find("c.copy"));
+  EXPECT_FALSE(graph.find("one.copy"));
+}
+
 class ChannelRank : public ::testing::Test {
  protected:
   void SetUp() override {
