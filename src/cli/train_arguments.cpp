@@ -93,8 +93,10 @@ void declare_model(Arguments& arguments, TrainCommand& o) {
                    "Start from the model's weights (default) or from scratch");
   arguments.choice("--head", o.head, {"auto", "keep", "new"},
                    "The classifier; auto (default): a new one when the number of classes differs");
-  arguments.choice("--bn", o.bn, {"batch", "frozen"},
-                   "Statistics of normalisation: of the batch (default), or as is");
+  arguments.choice(
+      "--bn", o.bn, {"auto", "batch", "frozen"},
+      "Statistics of normalisation: as is below the first trained layer and of the batch above (default), of "
+      "the batch everywhere, or as is");
   arguments.texts("--train", t.train, "PATTERN",
                   "Train only parameters with such names, as in 'classifier.*'");
   arguments.texts("--freeze", t.freeze, "PATTERN", "Do not train parameters with such names");
@@ -206,7 +208,7 @@ TrainerOptions trainer_options(const TrainCommand& command, const AugmentOptions
   t.seed = command.seed;
   t.training.threads = thread_count(build_spec(command, false));
   t.training.step.batch = command.batch > 0 ? command.batch : kDefaultBatch;
-  t.training.step.batch_norm = command.bn == "frozen" ? BatchNormMode::kFrozen : BatchNormMode::kBatch;
+  t.training.step.batch_norm = *parse_batch_norm(command.bn);  // one of the choices
   OptimizerOptions& optimizer = t.training.step.optimizer;
   optimizer.kind = *parse_optimizer(command.optimizer);
   const bool sgd = optimizer.kind == OptimizerKind::kSgd, adamw = optimizer.kind == OptimizerKind::kAdamW;

@@ -13,7 +13,7 @@ struct TrainCommand : CommonOptions {
   bool resume = false;
   std::string init = "model", head = "auto", bad_images = "fail";
   ImageOptions image;
-  std::string optimizer = "sgd", schedule = "cosine", bn = "batch";
+  std::string optimizer = "sgd", schedule = "cosine", bn = "auto";
   double rate = 0, decay = -1;  // 0 and -1: the default of the optimiser
   std::string strategy = "auto", importance = "gain";
   double speedup = 0, rho = 0;  // 0: not given

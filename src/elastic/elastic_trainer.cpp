@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kSurveyParts = 4;
-constexpr int64_t kSurveySteps = 4;    // for each part; the first is not timed, its memory is new
+constexpr int64_t kSurveySteps = 4;  // for each part; the first is not timed, its memory is new
 constexpr int64_t kSurveyLength = (kSurveyParts + 1) * kSurveySteps;
 constexpr double kOtherMachine = 1.3;  // so much slower or faster than in the survey, its times mean little
 constexpr int64_t kProbeSteps = 4;     // gradients of one batch alone say little
@@ -226,8 +226,9 @@ Status ElasticTrainer::advance(TrainingSession& session, int64_t step) {
 // A survey costs time, so that a machine that changes all the time is not surveyed again and again.
 bool ElasticTrainer::survey_is_stale(int64_t step) const {
   if (slower_.empty()) return false;
-  const double slower = median(slower_);
-  const bool changed = slower > kOtherMachine || slower < 1 / kOtherMachine;
+  const auto far = [](double ratio, double limit) { return ratio > limit || ratio < 1 / limit; };
+  const bool changed = far(median(slower_), kOtherMachine) ||
+                       far(median(measured_) / selection_.seconds / bias_, kLargestCorrection);
   return changed && (!selection_.within || step - surveyed_at_ >= 10 * kSurveyLength);
 }
 

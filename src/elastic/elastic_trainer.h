@@ -121,8 +121,8 @@ class ElasticTrainer : public TrainerHook {
   double survey_seconds_ = 0;
   int64_t surveyed_at_ = 0;   // the update at which the last survey began
   double surveyed_full_ = 0;  // full_seconds() before it; 0 if it is the first
-  double correction_ = 1;  // measured by predicted time of the last choice, in units of bias_
-  double bias_ = 1;        // the same for probes: what steps take beyond the medians of their nodes
+  double correction_ = 1;     // measured by predicted time of the last choice, in units of bias_
+  double bias_ = 1;           // the same for probes: what steps take beyond the medians of their nodes
   std::vector<Effect> effects_;
   Selection selection_;
   TensorMask trained_;                    // now, whatever the stage

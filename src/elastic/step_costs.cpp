@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kRemembered = 5;
 constexpr double kFlopsPerByte = 16;  // nodes with less take the time of reading and writing
 constexpr char kAgain = '#';          // before the count of a key that was there before
-constexpr char kLight = '~';          // after the key of a forward node whose result is not kept
+constexpr char kLight = '~';          // after the key of a forward node before which nothing is trained
 
 using Bits = std::vector<uint64_t>;
 
@@ -91,6 +91,7 @@ StepCosts::StepCosts(const Graph& full, std::vector<std::string> tensors)
     nodes_[n].work = nodes_[n].moves_data ? bytes : flops;
   }
   find_uses(full);
+  find_changes(full);
 }
 
 void StepCosts::find_uses(const Graph& full) {
@@ -146,19 +147,43 @@ void StepCosts::find_uses(const Graph& full) {
   }
 }
 
+void StepCosts::find_changes(const Graph& full) {
+  const Bits none((tensors_.size() + 63) / 64, 0);
+  std::vector<Bits> changed_by(full.num_values(), none);
+  for (size_t k = 0; k < tensors_.size(); ++k) {
+    if (const auto v = full.find(tensors_[k])) changed_by[v->index][k / 64] |= uint64_t{1} << (k % 64);
+  }
+  for (size_t n = 0; n < full.num_nodes(); ++n) {
+    if (!nodes_[n].always) continue;
+    Bits& bits = nodes_[n].changed_by = none;
+    for (ValueId v : full.nodes()[n].inputs) {
+      if (v != kNoValue) merge(bits, changed_by[v.index]);
+    }
+    for (ValueId v : full.nodes()[n].outputs) {
+      if (v != kNoValue) changed_by[v.index] = bits;
+    }
+  }
+}
+
 // Calls take(samples, seconds, always) for each node of the plan: where its times are held, the new one, and
 // whether every step executes it.
 template <typename Take>
 void StepCosts::for_each_time(const Plan& plan, const std::map<std::string, double>& sums, const Take& take) {
   const Bits mask = trained_by(plan);
+  const auto light = [&](const NodeCost& node) { return node.always && !any(node.changed_by, mask); };
+  const auto time_of = [&](const std::string& key) {  // views take none, nor does what was fused away
+    const auto it = sums.find(key);
+    return it == sums.end() ? 0.0 : it->second;
+  };
+  for (const NodeCost& node : nodes_) {
+    if (light(node)) take(times_[node.key + kLight], time_of(node.key), true);
+  }
   std::map<std::string_view, const NodeCost*> by_key;
   for (const NodeCost& node : nodes_) by_key[node.key] = &node;
   for (const std::string& key : node_keys(plan.graph)) {
     const auto node = by_key.find(key);
-    const bool always = node != by_key.end() && node->second->always;
-    const bool light = always && !any(node->second->kept_for, mask);
-    const auto it = sums.find(key);
-    take(times_[light ? key + kLight : key], it == sums.end() ? 0.0 : it->second, always);  // views take none
+    if (node != by_key.end() && light(*node->second)) continue;
+    take(times_[key], time_of(key), node != by_key.end() && node->second->always);
   }
   take_times();
 }
@@ -197,9 +222,9 @@ double StepCosts::how_slow(const std::map<std::string, double>& sums, const Bits
     const auto it = sums.find(node.key);
     if (!node.always || it == sums.end()) continue;
     all += it->second;
-    const bool light = !any(node.kept_for, mask);
+    const bool light = !any(node.changed_by, mask);
     if (times_.find(light ? node.key + kLight : node.key) == times_.end()) continue;
-    const double before = light ? node.light_seconds : node.kept_seconds;
+    const double before = light ? node.light_seconds : node.seconds;
     if (before > 0) ratios.emplace_back(it->second / before, before);
     weight += before;
   }
@@ -227,8 +252,8 @@ void StepCosts::take_times() {
       it = times_.find(node.key.substr(0, node.key.rfind(kAgain)));
     node.known = it != times_.end() || light != times_.end();
     if (!node.known) continue;
-    node.kept_seconds = median(it != times_.end() ? it->second : light->second);
-    node.light_seconds = light != times_.end() ? median(light->second) : node.kept_seconds;
+    node.seconds = median(it != times_.end() ? it->second : light->second);
+    node.light_seconds = light != times_.end() ? median(light->second) : node.seconds;
   }
   estimate_others();
 }
@@ -240,12 +265,12 @@ void StepCosts::estimate_others() {
     double seconds = 0, work = 0;
     for (const NodeCost& node : nodes_) {
       if (!node.known || node.moves_data != moves_data) continue;
-      seconds += node.kept_seconds;
+      seconds += node.seconds;
       work += node.work;
     }
     for (NodeCost& node : nodes_) {
       if (node.known || node.moves_data != moves_data || work <= 0) continue;
-      node.kept_seconds = node.light_seconds = node.work * seconds / work;
+      node.seconds = node.light_seconds = node.work * seconds / work;
     }
   }
 }
@@ -264,8 +289,8 @@ Bits StepCosts::bits_of(const TensorMask& mask) const {
 }
 
 double StepCosts::seconds_of(const NodeCost& node, const Bits& mask) {
-  if (node.always) return any(node.kept_for, mask) ? node.kept_seconds : node.light_seconds;
-  return any(node.serves, mask) ? node.kept_seconds : 0;
+  if (node.always) return any(node.changed_by, mask) ? node.seconds : node.light_seconds;
+  return any(node.serves, mask) ? node.seconds : 0;
 }
 
 bool StepCosts::any(const Bits& bits, const Bits& mask) {
@@ -300,8 +325,8 @@ StepCosts::Chain StepCosts::chain() const {
   std::vector<size_t> first(tensors, nodes_.size());  // the node that completes its gradient
   for (size_t n = 0; n < nodes_.size(); ++n) {
     const NodeCost& node = nodes_[n];
-    const Bits& serves = node.always ? node.kept_for : node.serves;
-    const double seconds = node.always ? node.kept_seconds - node.light_seconds : node.kept_seconds;
+    const Bits& serves = node.always ? node.changed_by : node.serves;
+    const double seconds = node.always ? node.seconds - node.light_seconds : node.seconds;
     const bool shared = count(serves) > 1;
     for (size_t k = 0; k < tensors; ++k) {
       if ((serves[k / 64] >> (k % 64) & 1) == 0) continue;

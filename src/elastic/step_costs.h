@@ -16,8 +16,8 @@ using TensorMask = std::vector<bool>;  // by tensor, in the order of StepCosts::
 
 // The step that trains everything, as a graph, with a measured time for every node: the step that trains a
 // subset executes exactly those nodes from which an update in the subset can be reached, whatever the shape
-// of the network. A node of the forward pass has two times: it is faster when its result need not stay for
-// the backward pass and the memory it writes is still in the cache. Times come from plans of any subset; see
+// of the network. A node of the forward pass has two times: it is faster, or gone, where nothing before it is
+// trained, since that part compiles as inference and keeps nothing. Times come from plans of any subset; see
 // survey().
 class StepCosts {
  public:
@@ -32,8 +32,8 @@ class StepCosts {
   void survey(const Plan& plan, std::span<const double> seconds);
   // After a survey, the same to keep times up to date. Machines get faster and slower; nodes that every step
   // executes tell by how much, and the others are scaled by it: all times here are those of the machine as it
-  // was in the survey. Of these, the median of the last few counts. Returns how much slower than in the survey
-  // the machine was this time.
+  // was in the survey. Of these, the median of the last few counts. Returns how much slower than in the
+  // survey the machine was this time.
   double observe(const Plan& plan, std::span<const double> seconds);
   // Was every node seen that does more than move data? The time of others is estimated, from the bytes they
   // move or the operations they do.
@@ -62,12 +62,13 @@ class StepCosts {
  private:
   struct NodeCost {
     std::string key;
-    bool always = false;           // the loss depends on it
-    std::vector<uint64_t> serves;  // a bit for each tensor whose update depends on it
-    int64_t kept_bytes = 0;        // always-nodes: of outputs that the backward pass reads
-    std::vector<uint64_t> kept_for;
-    double kept_seconds = 0, light_seconds = 0;  // with its result kept, and without
-    double work = 0;                             // bytes when it moves data, else operations
+    bool always = false;                    // the loss depends on it
+    std::vector<uint64_t> serves;           // a bit for each tensor whose update depends on it
+    std::vector<uint64_t> changed_by;       // always-nodes: a bit for each tensor that its result depends on
+    int64_t kept_bytes = 0;                 // always-nodes: of outputs that the backward pass reads
+    std::vector<uint64_t> kept_for;         // to update these
+    double seconds = 0, light_seconds = 0;  // the latter while none of changed_by is trained
+    double work = 0;                        // bytes when it moves data, else operations
     bool known = false, moves_data = false;
   };
 
@@ -79,6 +80,7 @@ class StepCosts {
   void for_each_time(const Plan& plan, const std::map<std::string, double>& sums, const Take& take);
   double how_slow(const std::map<std::string, double>& sums, const std::vector<uint64_t>& mask) const;
   void find_uses(const Graph& full);
+  void find_changes(const Graph& full);
   void take_times();
   void estimate_others();
 

@@ -54,7 +54,7 @@ OptionTexts describe(const TrainerOptions& options) {
   texts["loss"] = loss_name(step.loss.kind);
   texts["label-smoothing"] = fmt::format("{}", step.loss.label_smoothing);
   texts["mixup"] = fmt::format("{}", options.mixup);
-  texts["bn"] = step.batch_norm == BatchNormMode::kFrozen ? "frozen" : "batch";
+  texts["bn"] = batch_norm_name(step.batch_norm);
   texts["train"] = fmt::format("{}", fmt::join(options.train, " "));
   texts["freeze"] = fmt::format("{}", fmt::join(options.freeze, " "));
   texts["bad-images"] = options.on_bad_image == OnBadImage::kSkip ? "skip" : "fail";

@@ -1,5 +1,7 @@
 #include "train/training_graph.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -17,6 +19,8 @@ namespace {
 
 // PyTorch's default of 0.1, in ONNX's way of counting.
 constexpr double kRunningMomentum = 0.9;
+
+constexpr std::array<std::string_view, 3> kBatchNormNames = {"batch", "frozen", "auto"};
 
 constexpr std::array kPreparation = {
     Pass{"fold_constants", fold_constants},
@@ -73,6 +77,48 @@ Status fuse_batch_norm_relu(Graph& graph) {
                  if (norm == kNoNode || !r.used_once(x) || r.node(norm).attrs.has("act")) return {};
                  if (!r.replace(r.output(n), x)) return {};
                  r.edit_attrs(norm).set("act", std::string("relu"));
+                 return {};
+               })
+      .status();
+}
+
+// By value: does it depend on one of the parameters of these names?
+std::vector<bool> depend_on(const Graph& graph, std::span<const std::string> names) {
+  const std::set<std::string_view> wanted(names.begin(), names.end());
+  std::vector<bool> depends(graph.num_values(), false);
+  for (size_t v = 0; v < graph.num_values(); ++v) depends[v] = wanted.count(graph.values()[v].name) > 0;
+  for (const Node& node : graph.nodes()) {
+    const bool any = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                 [&](ValueId v) { return v != kNoValue && depends[v.index]; });
+    for (ValueId v : node.outputs) {
+      if (v != kNoValue) depends[v.index] = any;
+    }
+  }
+  return depends;
+}
+
+// Normalisations whose result training `names` does not change use the running statistics and leave them as
+// they are.
+Status freeze_unchanged_norms(Graph& graph, std::span<const std::string> names) {
+  const std::vector<bool> changes = depend_on(graph, names);
+  const auto unchanged = [&](NodeId n) {
+    const Node& node = graph.node(n);
+    return node.op == OpKind::kBatchNormTraining && !changes[node.outputs[0].index];
+  };
+  std::erase_if(graph.mutable_outputs(), [&](const Output& o) {
+    const NodeId maker = graph.value(o.value).producer;
+    return o.into != kNoValue && maker != kNoNode && unchanged(maker);
+  });
+  return sweep(graph,
+               [&](Rewriter& r, NodeId n) -> Status {
+                 if (!unchanged(n)) return {};
+                 const Node node = r.node(n);
+                 LIMBER_ASSIGN(ValueId y, r.emit(OpKind::kBatchNorm, node.inputs,
+                                                 {{"epsilon", node.attrs.f("epsilon")}}, node.name));
+                 if (node.attrs.s("act", "") == "relu") {
+                   LIMBER_ASSIGN(y, r.emit(OpKind::kRelu, {y}, {}, node.name));
+                 }
+                 r.replace(node.outputs[0], y);
                  return {};
                })
       .status();
@@ -144,6 +190,7 @@ class StepBuilder {
       : graph_(prepared), options_(options), phase_(phase) {}
 
   Result<Graph> build(std::span<const std::string> names) {
+    if (options_.batch_norm == BatchNormMode::kAuto) LIMBER_TRY(freeze_unchanged_norms(graph_, names));
     LIMBER_ASSIGN(const std::vector<ValueId> targets, find(names));
     const ValueId logits = graph_.outputs()[0].value;
     LIMBER_ASSIGN(const ValueId loss, add_loss(graph_, logits, options_.loss, options_.soft_targets));
@@ -226,6 +273,15 @@ class StepBuilder {
 
 }  // namespace
 
+std::string_view batch_norm_name(BatchNormMode mode) { return kBatchNormNames[static_cast<size_t>(mode)]; }
+
+Result<BatchNormMode> parse_batch_norm(std::string_view name) {
+  const auto it = std::find(kBatchNormNames.begin(), kBatchNormNames.end(), name);
+  if (it != kBatchNormNames.end()) return static_cast<BatchNormMode>(it - kBatchNormNames.begin());
+  return invalid("no mode of batch normalisation is called '{}'; there are: {}", name,
+                 fmt::join(kBatchNormNames, ", "));
+}
+
 Result<Graph> prepare_model(const Graph& model, const StepOptions& options) {
   if (model.outputs().empty()) return invalid("the model has no output to train");
   std::map<std::string, int64_t> bound;
@@ -233,7 +289,7 @@ Result<Graph> prepare_model(const Graph& model, const StepOptions& options) {
   LIMBER_ASSIGN(Graph graph, limber::bind(model, bound));
   graph.mutable_outputs().resize(1);
   LIMBER_TRY(run_passes(graph, kPreparation));
-  if (options.batch_norm == BatchNormMode::kBatch) {
+  if (options.batch_norm != BatchNormMode::kFrozen) {
     use_batch_statistics(graph);
     LIMBER_TRY(fuse_batch_norm_relu(graph));
   }

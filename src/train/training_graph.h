@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/graph.h"
@@ -15,7 +16,11 @@ namespace limber {
 enum class BatchNormMode : uint8_t {
   kBatch,   // statistics of the batch; running ones are updated
   kFrozen,  // running statistics as they are; parts that are not trained compile as inference
+  kAuto,    // kBatch from the first layer on that training changes, kFrozen below it, where nothing changes
 };
+
+std::string_view batch_norm_name(BatchNormMode mode);  // "batch", "frozen", "auto"
+Result<BatchNormMode> parse_batch_norm(std::string_view name);
 
 // What a step does with its gradients.
 enum class Phase : uint8_t {

@@ -186,7 +186,7 @@ TEST(Elastic, BadNotesAndOptionsAreRefused) {
 }
 
 TEST(Elastic, AdamAndFrozenNormsAndMicroBatches) {
-  for (const BatchNormMode mode : {BatchNormMode::kBatch, BatchNormMode::kFrozen}) {
+  for (const BatchNormMode mode : {BatchNormMode::kBatch, BatchNormMode::kFrozen, BatchNormMode::kAuto}) {
     const auto elastic = make_elastic({.rho = 0.7, .interval_steps = 10, .always = {"norm9.*"}});
     TrainerOptions options = options_of(4);
     options.training.step.batch = 2;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <tuple>
 
 #include "base/random.h"
 #include "elastic/elastic_trainer.h"
@@ -25,11 +26,11 @@ double total_work(const Plan& plan) {
   return total;
 }
 
-class StepCostsOf : public testing::TestWithParam<const char*> {};
+class StepCostsOf : public testing::TestWithParam<std::tuple<const char*, BatchNormMode>> {};
 
 // The plans of a few parts are enough to know the time of every subset.
 TEST_P(StepCostsOf, PredictsTheWorkOfAnySubset) {
-  auto session = test::make_session(GetParam());
+  auto session = test::make_session(std::get<0>(GetParam()), 2, std::get<1>(GetParam()));
   auto costs = make_step_costs(*session, session->trainable());
   ASSERT_TRUE(costs.ok()) << costs.status().message();
   const size_t tensors = session->trainable().size();
@@ -50,7 +51,12 @@ TEST_P(StepCostsOf, PredictsTheWorkOfAnySubset) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, StepCostsOf, testing::Values("resnet8", "mobilenet", "vit"));
+INSTANTIATE_TEST_SUITE_P(Models, StepCostsOf,
+                         testing::Values(std::tuple("resnet8", BatchNormMode::kBatch),
+                                         std::tuple("resnet8", BatchNormMode::kAuto),
+                                         std::tuple("resnet8", BatchNormMode::kFrozen),
+                                         std::tuple("mobilenet", BatchNormMode::kAuto),
+                                         std::tuple("vit", BatchNormMode::kAuto)));
 
 }  // namespace
 }  // namespace limber

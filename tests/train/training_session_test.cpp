@@ -211,6 +211,25 @@ TEST(TrainingSession, MicroBatchesMakeOneUpdate) {
   }
 }
 
+// Normalisation follows the batch exactly where training changes something.
+TEST(TrainingSession, AutomaticNormsAreFrozenBelowWhatIsTrained) {
+  const Graph model = make_net(kTinyNet).graph;
+  const auto step = [&](BatchNormMode mode, const std::vector<std::string>& names) {
+    const StepOptions options{.batch = 4, .batch_norm = mode};
+    auto graph = training_step(*prepare_model(model, options), names, options, Phase::kUpdate);
+    EXPECT_TRUE(graph.ok()) << graph.status().message();
+    return hash(*graph);
+  };
+  const std::vector<std::string> last = {"fc.w", "fc.b"};
+  EXPECT_EQ(step(BatchNormMode::kAuto, last), step(BatchNormMode::kFrozen, last));
+  EXPECT_NE(step(BatchNormMode::kAuto, last), step(BatchNormMode::kBatch, last));
+  for (const std::vector<std::string>& names : {std::vector<std::string>{"conv.w"},
+                                                {"norm.b", "fc.w"},
+                                                {"conv.w", "norm.s", "norm.b", "fc.w", "fc.b"}}) {
+    EXPECT_EQ(step(BatchNormMode::kAuto, names), step(BatchNormMode::kBatch, names));
+  }
+}
+
 TEST(TrainingSession, BadRequestsKeepTheOldSet) {
   const Net net = make_net(kSmallNet);
   const auto training = make_training(net, cpu_backends());
