@@ -224,6 +224,43 @@ void report_text(const TrainCommand& options, const TrainingSummary& summary) {
              options.output, options.output);
 }
 
+// Random changes of the images make the same features wrong.
+void disable_features(TrainerOptions& how) {
+  const std::string_view random = how.mixup > 0 ? "--mixup" : random_change(how.augmentation);
+  if (how.training.feature_bytes == 0 || random.empty()) return;
+  spdlog::warn("features are not kept: {} makes an image different in every epoch", random);
+  how.training.feature_bytes = 0;
+}
+
+// Says what becomes of --cache-features.
+class FeatureTeller : public TrainerHook {
+ public:
+  explicit FeatureTeller(Progress& progress) : progress_(progress) {}
+
+  Status on_step_end(TrainingSession& session, const StepReport& /*report*/) override {
+    const FeatureState state = session.features();
+    if (state == told_) return {};
+    told_ = state;
+    const std::string needed = show_bytes(static_cast<double>(session.feature_bytes()));
+    if (state == FeatureState::kReady)
+      say(fmt::format("the features of all images are known ({})", needed));
+    else if (state == FeatureState::kNone)
+      say("warning: there are no features to keep: nothing below what is trained is constant");
+    else if (state == FeatureState::kTooLarge)
+      say(fmt::format("warning: features are not kept: they need {}, --cache-features allows {}", needed,
+                      show_bytes(static_cast<double>(session.options().feature_bytes))));
+    return {};
+  }
+
+ private:
+  void say(const std::string& line) {
+    progress_.clear();
+    fmt::print(stderr, "{}\n", line);
+  }
+  Progress& progress_;
+  FeatureState told_ = FeatureState::kOff;
+};
+
 Status tell_plan(Trainer& trainer) {
   const bool whole = trainer.session().options().step.micro_batches == 1;
   LIMBER_ASSIGN(const Plan* plan, trainer.session().plan(whole ? Phase::kUpdate : Phase::kFinish));
@@ -239,8 +276,10 @@ Result<int> train(TrainCommand& options) {
   if (options.batch == 0) options.batch = trainer_options(options, {}).training.step.batch;
   LIMBER_ASSIGN(Job job, find_job(options, *folder));
   LIMBER_ASSIGN(job.validation, open_validation(options, *job.data));
-  const TrainerOptions how = trainer_options(options, job.input);
+  TrainerOptions how = trainer_options(options, job.input);
+  disable_features(how);
   Progress progress(how.epochs);
+  FeatureTeller features(progress);
   TrainerInputs inputs{.graph = std::move(job.graph),
                        .params = std::move(job.params),
                        .data = std::move(job.data),
@@ -249,7 +288,7 @@ Result<int> train(TrainCommand& options) {
                        .folder = folder.get(),
                        .state = job.state,
                        .environment = environment_of(options, how),
-                       .hooks = {&progress},
+                       .hooks = {&features, &progress},
                        .stop = &stop_asked};
   inputs.options = strategy_texts(options);
   std::unique_ptr<ElasticTrainer> elastic;
@@ -257,7 +296,7 @@ Result<int> train(TrainCommand& options) {
   if (const auto choosing = elastic_options(options)) {
     LIMBER_ASSIGN(elastic, ElasticTrainer::create(*choosing, job.notes["elastic"]));
     console.emplace(*elastic, progress, options.output, stop_asked);
-    inputs.hooks = {&*console, elastic.get(), &progress};
+    inputs.hooks = {&*console, elastic.get(), &features, &progress};
   }
   catch_signals();
   LIMBER_ASSIGN(const auto trainer, Trainer::create(std::move(inputs), how));

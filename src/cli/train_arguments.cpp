@@ -102,6 +102,11 @@ void declare_model(Arguments& arguments, TrainCommand& o) {
   arguments.texts("--freeze", t.freeze, "PATTERN", "Do not train parameters with such names");
   arguments.parsed("--memory-limit", "BYTES", "What training may add to the process, as in 512M or 2G",
                    [&t](const std::string& text) { return parse_bytes(text, t.training.memory_limit); });
+  arguments.parsed(
+      "--cache-features", "BYTES",
+      "Keep what the part below the first trained layer makes of each image, up to so much; images "
+      "are then cut from the middle",
+      [&t](const std::string& text) { return parse_bytes(text, t.training.feature_bytes); });
 }
 
 void declare_elastic(Arguments& arguments, TrainCommand& o) {

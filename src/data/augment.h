@@ -3,6 +3,7 @@
 
 #include <array>
 #include <span>
+#include <string_view>
 
 #include "base/random.h"
 #include "data/image.h"
@@ -27,6 +28,10 @@ struct AugmentOptions {
   double saturation = 0;  // 0..1
   int cutout = 0;         // side of a square set to the mean; its centre is anywhere in the image
 };
+
+// What makes the training version of an image differ from one epoch to the next, beside where it is cut, by
+// the name of the command's option; empty: nothing does.
+std::string_view random_change(const AugmentOptions& options);
 
 // Holds no state that changes: any thread may use it at any time.
 class Augmenter {

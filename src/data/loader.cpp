@@ -138,20 +138,24 @@ Status Loader::fill(int64_t batch, Made& made) const {
   const auto labels = made.batch.labels.data<int64_t>();
   const size_t each = augmenter_.output_size();
   for (size_t i = 0; i < static_cast<size_t>(size); ++i) {
-    LIMBER_ASSIGN(labels[i], load(static_cast<size_t>(first) + i, pixels.subspan(i * each, each), made.bad));
+    LIMBER_ASSIGN(const Loaded image,
+                  load(static_cast<size_t>(first) + i, pixels.subspan(i * each, each), made.bad));
+    labels[i] = image.label;
+    made.batch.samples.push_back(static_cast<uint32_t>(image.index));
   }
   made.batch.size = size;
   return options_.mixup > 0 ? mix(first, made.batch) : Status();
 }
 
-// Writes the image at `position` of the epoch, or the one that takes its place, and returns its label.
-Result<int64_t> Loader::load(size_t position, std::span<float> chw, std::vector<BadImage>& bad) const {
+// Writes the image at `position` of the epoch, or the one that takes its place, and says which it is.
+Result<Loader::Loaded> Loader::load(size_t position, std::span<float> chw, std::vector<BadImage>& bad) const {
   const size_t tries = std::min(order_.size(), kMaxBadInARow);
   Status first_failure;
   for (size_t i = 0; i < tries; ++i) {
     const size_t index = order_[(position + i) % order_.size()];
-    auto label = load_index(index, position, chw);
-    if (label.ok() || options_.on_bad_image == OnBadImage::kFail) return label;
+    const auto label = load_index(index, position, chw);
+    if (label.ok()) return Loaded{index, *label};
+    if (options_.on_bad_image == OnBadImage::kFail) return label.status();
     bad.push_back({index, label.status().message()});
     if (i == 0) first_failure = label.status();
   }

@@ -30,10 +30,11 @@ struct LoaderOptions {
 };
 
 struct Batch {
-  Tensor images;     // f32[size,C,H,W]
-  Tensor labels;     // i64[size]; those before mixup
-  Tensor targets;    // f32[size,classes], rows sum to 1; only with mixup
-  int64_t size = 0;  // 0: the epoch is over, and there are no tensors
+  Tensor images;                  // f32[size,C,H,W]
+  Tensor labels;                  // i64[size]; those before mixup
+  Tensor targets;                 // f32[size,classes], rows sum to 1; only with mixup
+  std::vector<uint32_t> samples;  // which images of the data set they are
+  int64_t size = 0;               // 0: the epoch is over, and there are no tensors
 };
 
 // What comes out depends on the data set, the options but `workers`, the epoch and the number of the batch,
@@ -78,7 +79,11 @@ class Loader {
   int64_t size_of(int64_t batch) const;
   Made produce(int64_t batch) const;
   Status fill(int64_t batch, Made& made) const;
-  Result<int64_t> load(size_t position, std::span<float> chw, std::vector<BadImage>& bad) const;
+  struct Loaded {
+    size_t index;
+    int64_t label;
+  };
+  Result<Loaded> load(size_t position, std::span<float> chw, std::vector<BadImage>& bad) const;
   Result<int64_t> load_index(size_t index, size_t position, std::span<float> chw) const;
   Status mix(int64_t first, Batch& batch) const;
 

@@ -14,6 +14,9 @@ Status check_options(const TrainerOptions& options, const Dataset& data) {
   const StepOptions& step = options.training.step;
   const int64_t needed = step.batch * step.micro_batches, images = static_cast<int64_t>(data.size());
   if (options.epochs < 1) return invalid("{} epochs; at least 1 is needed", options.epochs);
+  const std::string_view random = options.mixup > 0 ? "--mixup" : random_change(options.augmentation);
+  if (options.training.feature_bytes > 0 && !random.empty())
+    return invalid("features cannot be kept: {} makes an image different in every epoch", random);
   if (images < needed) {
     return invalid(
         "the data has {} images, one update takes {} (--batch {} times --accumulate {}); use --batch {}",
@@ -47,6 +50,7 @@ Status Trainer::make_session() {
   if (inputs_.graph.inputs().size() != 1)
     return invalid("the model has {} inputs; images go into exactly one", inputs_.graph.inputs().size());
   options_.training.step.soft_targets = options_.mixup > 0;
+  options_.training.samples = inputs_.data->size();
   options_.training.choose =
       [this, first = options_.training.choose](
           const Graph& prepared,
@@ -65,6 +69,7 @@ Status Trainer::make_loaders() {
   how.seed = options_.seed;
   how.workers = options_.workers;
   how.drop_last = true;
+  how.augment = options_.training.feature_bytes == 0;
   how.augmentation = options_.augmentation;
   how.mixup = options_.mixup;
   how.on_bad_image = options_.on_bad_image;
@@ -167,7 +172,7 @@ Status Trainer::write_lines() {
 Result<float> Trainer::micro_batch(Phase phase) {
   LIMBER_ASSIGN(const Batch batch, loader_->next());
   LIMBER_TRY(fill(batch));
-  LIMBER_ASSIGN(const float loss, session_->step(phase));
+  LIMBER_ASSIGN(const float loss, session_->step(phase, batch.samples));
   LIMBER_TRY(count(batch));
   return loss;
 }

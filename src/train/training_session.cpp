@@ -51,6 +51,7 @@ Status TrainingSession::set_trained(std::span<const std::string> names) {
   const Phase phase = options_.step.micro_batches > 1 ? Phase::kFinish : Phase::kUpdate;
   LIMBER_TRY(session(names, phase).status());
   if (options_.forget_state) forget_others(names);
+  if (!std::equal(names.begin(), names.end(), trained_.begin(), trained_.end())) drop_features();
   trained_.assign(names.begin(), names.end());
   return {};
 }
@@ -139,6 +140,11 @@ Result<std::shared_ptr<const Plan>> TrainingSession::compile_within_limit(
 // of its packed weights only after this one had the chance to share them.
 Result<Session*> TrainingSession::current(Phase phase) {
   LIMBER_ASSIGN(Session* const next, session(trained_, phase));
+  LIMBER_TRY(activate(next));
+  return next;
+}
+
+Status TrainingSession::activate(Session* next) {
   if (active_ != nullptr && active_ != next) {
     LIMBER_TRY(next->resume());
     active_->suspend();
@@ -146,7 +152,7 @@ Result<Session*> TrainingSession::current(Phase phase) {
     if (++switches_ % kTrimEvery == 0) trim_heap();  // packed weights come and go
   }
   active_ = next;
-  return next;
+  return {};
 }
 
 Tensor TrainingSession::input(size_t index) const { return sessions_.front().session->input(index); }
@@ -162,8 +168,10 @@ Tensor TrainingSession::named_input(std::string_view name) const {
 
 void TrainingSession::set_rate(double rate) { rate_ = static_cast<float>(rate); }
 
-Result<float> TrainingSession::step(Phase phase) {
-  LIMBER_ASSIGN(Session* const session, current(phase));
+Result<float> TrainingSession::step(Phase phase, std::span<const uint32_t> samples) {
+  const bool use_features =
+      options_.feature_bytes > 0 && !samples.empty() && phase == Phase::kUpdate && !timed_;
+  LIMBER_ASSIGN(Session * session, use_features ? session_with_features(samples) : current(phase));
   if (Tensor rate = named_input("rate"); rate.valid()) rate.data<float>()[0] = rate_;
   const bool updates = phase == Phase::kUpdate || phase == Phase::kFinish;
   const double start = now_seconds();

@@ -29,6 +29,18 @@ struct TrainingOptions {
   // older it is; when it is trained again, it starts as in its first step.
   bool forget_state = false;
   size_t max_plans = 256;  // compiled sets that are kept; the one unused for longest goes first
+  // Bytes for what the part below the first trained tensor makes of each of `samples` images, so that later
+  // epochs need not compute it again; 0: none. Right only when an image is the same in every epoch.
+  size_t feature_bytes = 0, samples = 0;
+};
+
+// Whether features are kept, and why not.
+enum class FeatureState : uint8_t {
+  kOff,       // not asked for
+  kNone,      // nothing below what is trained is constant
+  kTooLarge,  // than TrainingOptions::feature_bytes
+  kFilling,   // not every image has been seen
+  kReady,
 };
 
 // See UpdateEffect.
@@ -63,9 +75,13 @@ class TrainingSession {
   Tensor targets() const { return named_input("targets"); }
   void set_rate(double rate);
 
-  // One step on what the inputs hold; returns the loss before the update.
-  Result<float> step(Phase phase = Phase::kUpdate);
-  Tensor logits() const;  // of the last step
+  // One step on what the inputs hold; returns the loss before the update. `samples` says which images these
+  // are, so that what is known of them need not be computed; empty: of no use again.
+  Result<float> step(Phase phase = Phase::kUpdate, std::span<const uint32_t> samples = {});
+  // Of the set that was trained last.
+  FeatureState features() const;
+  size_t feature_bytes() const;  // that all images need, or would
+  Tensor logits() const;         // of the last step
   // Of the last step, which updated: what it did to each trained parameter, in the order of trained().
   // REQUIRES: options().step.optimizer.effects
   std::vector<Effect> effects() const;
@@ -91,6 +107,16 @@ class TrainingSession {
     std::unique_ptr<Session> session;
   };
 
+  // What the constant part of a step makes of each image, for one set of trained tensors.
+  struct Features {
+    FeatureState state = FeatureState::kNone;
+    std::unique_ptr<Session> prefix, rest;
+    std::vector<size_t> inputs;  // of `rest`, by output of `prefix`
+    std::vector<Tensor> values;  // by output of `prefix`: [samples, ..]
+    std::vector<bool> known;     // by sample
+    size_t unknown = 0, bytes = 0;
+  };
+
   TrainingSession(std::shared_ptr<Parameters> params, std::vector<std::shared_ptr<Backend>> backends,
                   const TrainingOptions& options)
       : params_(std::move(params)), backends_(std::move(backends)), options_(options) {}
@@ -102,6 +128,11 @@ class TrainingSession {
                                                            size_t tensors);
   bool within_limit(const Plan& plan) const;
   Result<Session*> current(Phase phase);
+  Status activate(Session* next);
+  Status make_features();
+  void drop_features();
+  Status find_features(std::span<const uint32_t> samples);
+  Result<Session*> session_with_features(std::span<const uint32_t> samples);
   void forget_others(std::span<const std::string> names);
   Tensor input(size_t index) const;
   Tensor named_input(std::string_view name) const;
@@ -114,9 +145,10 @@ class TrainingSession {
   std::shared_ptr<SharedMemory> memory_;
   std::list<Entry> sessions_;  // the one used last first
   std::map<std::string, std::list<Entry>::iterator> by_key_;
-  Session* active_ = nullptr;  // ran last; holds what derives from parameters
-  size_t switches_ = 0;        // from one set to another
-  int assignment_ = -1;        // how the first plan's kernels were chosen; the others follow it
+  Session* active_ = nullptr;           // ran last; holds what derives from parameters
+  size_t switches_ = 0;                 // from one set to another
+  int assignment_ = -1;                 // how the first plan's kernels were chosen; the others follow it
+  std::unique_ptr<Features> features_;  // of trained_
   float rate_ = 0;
   bool timed_ = false;
   double last_seconds_ = 0;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include <cmath>
 #include <set>
 
@@ -228,6 +230,47 @@ TEST(TrainingSession, AutomaticNormsAreFrozenBelowWhatIsTrained) {
                                                 {"conv.w", "norm.s", "norm.b", "fc.w", "fc.b"}}) {
     EXPECT_EQ(step(BatchNormMode::kAuto, names), step(BatchNormMode::kBatch, names));
   }
+}
+
+// Steps on features that were kept are the steps on the images they were made of.
+TEST(TrainingSession, KeptFeaturesChangeNothing) {
+  const std::vector<std::string> last = {"fc.w", "fc.b"};
+  TrainingOptions options;
+  options.step.batch_norm = BatchNormMode::kAuto;
+  const Net plain_net = make_net(kTinyNet), net = make_net(kTinyNet);
+  const auto plain = make_training(plain_net, cpu_backends(), options);
+  options.feature_bytes = 1 << 20;
+  options.samples = 8;
+  const auto kept = make_training(net, cpu_backends(), options);
+  ASSERT_TRUE(plain && kept);
+  for (TrainingSession* training : {plain.get(), kept.get()}) {
+    training->set_rate(0.1);
+    ASSERT_TRUE(training->set_trained(last).ok());
+  }
+  for (int i = 0; i < 8; ++i) {
+    const uint64_t half = i % 2;  // two batches of four images, in turn
+    const std::vector<uint32_t> samples =
+        half == 0 ? std::vector<uint32_t>{0, 2, 4, 6} : std::vector<uint32_t>{7, 5, 3, 1};
+    fill_batch(*plain, half);
+    fill_batch(*kept, half);
+    if (i >= 2) std::memset(kept->images().raw(), 0, kept->images().bytes());  // need not be looked at
+    const auto want = plain->step(), loss = kept->step(Phase::kUpdate, samples);
+    ASSERT_TRUE(want.ok() && loss.ok());
+    EXPECT_NEAR(*loss, *want, 1e-5) << i;
+    EXPECT_EQ(kept->features(), i == 0 ? FeatureState::kFilling : FeatureState::kReady);
+  }
+  for (const std::string& name : last)
+    expect_close(*net.params->get(name), *plain_net.params->get(name), 1e-5, name);
+  // Training something below makes them stale; with everything trained there are none.
+  ASSERT_TRUE(kept->set_trained(kept->trainable()).ok());
+  fill_batch(*kept, 0);
+  ASSERT_TRUE(kept->step(Phase::kUpdate, std::vector<uint32_t>{0, 1, 2, 3}).ok());
+  EXPECT_EQ(kept->features(), FeatureState::kNone);
+  options.feature_bytes = 64;
+  const auto small = make_training(net, cpu_backends(), options);
+  ASSERT_TRUE(small && small->set_trained(last).ok());
+  ASSERT_TRUE(small->step(Phase::kUpdate, std::vector<uint32_t>{0, 1, 2, 3}).ok());
+  EXPECT_EQ(small->features(), FeatureState::kTooLarge);
 }
 
 TEST(TrainingSession, BadRequestsKeepTheOldSet) {
