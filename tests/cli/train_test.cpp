@@ -110,6 +110,19 @@ TEST(Train, EveryOptionIsUnderstood) {
   EXPECT_EQ(limber_program("eval " + (folder / "run") + " --data synthetic:count=20").code, 0);
 }
 
+TEST(Train, KeepsFeatures) {
+  const Folder folder;
+  const std::string last = kTrain + "--epochs 2 --strategy last -o ";
+  const Outcome kept = limber_program(last + (folder / "kept") + " --cache-features 64M");
+  EXPECT_EQ(kept.code, 0) << kept.err;
+  EXPECT_TRUE(contains(kept.err, "features of all images are known")) << kept.err;
+  const Outcome small = limber_program(last + (folder / "small") + " --cache-features 1K");
+  EXPECT_TRUE(contains(small.err, "--cache-features allows 1.00 KiB")) << small.err;
+  const Outcome random = limber_program(last + (folder / "random") + " --cache-features 64M --flip 0.5");
+  EXPECT_EQ(random.code, 0) << random.err;
+  EXPECT_TRUE(contains(random.err, "--flip makes an image different")) << random.err;
+}
+
 TEST(Train, WrongUse) {
   const Folder folder;
   const auto expect = [&](const std::string& arguments, int code, const std::string& part) {
