@@ -37,7 +37,10 @@ Result<std::unique_ptr<TrainingSession>> TrainingSession::create(
   LIMBER_ASSIGN(made->prepared_, prepare_model(model, options.step));
   made->trainable_ = trainable_parameters(made->prepared_);
   if (made->trainable_.empty()) return invalid("the model has no parameter that can be trained");
-  LIMBER_ASSIGN(made->memory_, SharedMemory::reserve(physical_memory()));
+  made->memory_ = options.memory;
+  if (made->memory_ == nullptr) {
+    LIMBER_ASSIGN(made->memory_, SharedMemory::reserve(physical_memory()));
+  }
   std::vector<std::string> first = made->trainable_;
   if (options.choose) {
     LIMBER_ASSIGN(first, options.choose(made->prepared_, made->trainable_));

@@ -28,6 +28,8 @@ struct TrainingOptions {
   // A parameter that is not trained any more loses its optimiser state, which costs memory and tells less the
   // older it is; when it is trained again, it starts as in its first step.
   bool forget_state = false;
+  // Where steps run, shared with others that run in turn; null: memory of its own.
+  std::shared_ptr<SharedMemory> memory;
   size_t max_plans = 256;  // compiled sets that are kept; the one unused for longest goes first
   // Bytes for what the part below the first trained tensor makes of each of `samples` images, so that later
   // epochs need not compute it again; 0: none. Right only when an image is the same in every epoch.
