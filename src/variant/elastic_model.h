@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/graph.h"
@@ -22,24 +23,28 @@ struct Alternative {
 // What lies between two cut points of the model.
 struct Block {
   std::string name;                       // of the value it ends with
-  std::vector<Alternative> alternatives;  // the original is the first
+  std::vector<Alternative> alternatives;  // the original, of span 1, is the first
 };
 
 // A classifier on what the first few blocks give.
 struct Exit {
   std::string name;
-  int after = 0;  // so many blocks run before it
+  int after = 0;  // so many blocks run before it; fewer than all
   Graph graph;    // from the output of the last of them to the model's output
 };
 
-// Parameters of all graphs are in `params`, shared by name: the originals under the model's names, those of an
-// alternative under a prefix of its own. Graphs have a symbolic batch where the model has one.
+// Parameters of all graphs are in `params`, shared by name: the originals under the model's names, those of
+// an alternative under a prefix of its own. Graphs have a symbolic batch where the model has one.
 struct ElasticModel {
-  Graph base;  // the model it was made from
+  Graph base;  // the model it was made from: one input, one output
   std::vector<Block> blocks;
   std::vector<Exit> exits;
   std::shared_ptr<Parameters> params;
 };
+
+// All of the above that can be checked: graphs verify, types fit, names are unique, parameters are there.
+// kInvalidArgument naming the graph and what is wrong with it.
+Status check_elastic(const ElasticModel& model);
 
 // What is there of each block, and where it ends. Search, serving, scheduling, porting speak in variants.
 struct Variant {
@@ -54,14 +59,40 @@ struct Variant {
 };
 
 Variant original_variant(const ElasticModel& model);
-// kInvalidArgument naming the block when a choice is not there, or a block is covered by none or by two.
+// kInvalidArgument naming the block when a choice is not there, when a block is covered by none or by two,
+// or when the exit lies inside an alternative that spans it. Blocks behind the exit have choices too.
 Status check_variant(const ElasticModel& model, const Variant& variant);
+// The same with the originals behind the exit, which do not run: variants that compute the same are equal.
+// REQUIRES: check_variant(model, variant)
+Variant canonical(const ElasticModel& model, Variant variant);
+// How many canonical variants there are, confidence aside. A double, as there may be 10^30.
+double count_variants(const ElasticModel& model);
 
-// The variant as a graph, without confidence. The original variant is the base: equal hash, so equal bits.
+// The variant as a graph, without confidence: name, input and output are called as the base's. The original
+// variant is the base: equal hash, so equal bits.
 Result<Graph> materialize(const ElasticModel& model, const Variant& variant);
+// Blocks [from, to) of it alone, exits aside. The input and the output are called as those of the graphs.
+// kInvalidArgument when there are none, or an alternative in use lies across either end.
+Result<Graph> materialize_blocks(const ElasticModel& model, const Variant& variant, int from, int to);
+// The graphs that it is a chain of, the exit's last. They belong to the model.
+Result<std::vector<const Graph*>> graphs_of(const ElasticModel& model, const Variant& variant);
+
+// Parameters and states that a graph, or any graph of the variant, reads; sorted, each once.
+std::vector<std::string> parameters_of(const Graph& graph);
+Result<std::vector<std::string>> parameters_of(const ElasticModel& model, const Variant& variant);
+
+struct GraphCost {
+  size_t parameter_bytes = 0;  // states included; what two graphs share counts once
+  double flops = 0;            // of one run; a multiply-add counts two
+};
+// Every symbolic dimension is `batch`. Costs of blocks add up to the variant's, but for shared parameters.
+Result<GraphCost> cost_of(const Graph& graph, int64_t batch = 1);
+Result<GraphCost> cost_of(const ElasticModel& model, const Variant& variant, int64_t batch = 1);
 
 // "0.2.1.-.0", with "@1" for an exit and "?0.9" for a confidence behind it. parse(print) is the same variant.
 std::string print(const Variant& variant);
+// Untrusted: at most kMaxBlocks choices. Whether a model has them is for check_variant to say.
 Result<Variant> parse_variant(std::string_view text);
+inline constexpr size_t kMaxBlocks = 4096;
 
 }  // namespace limber
