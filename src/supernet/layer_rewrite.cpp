@@ -25,8 +25,21 @@ double layer_work(const Graph& graph, const Node& node) {
   return work;
 }
 
+// The second operand of a product, or what it is the transpose of.
+struct StoredWeight {
+  ValueId parameter;
+  bool turned = false;
+};
+StoredWeight stored_weight(const Graph& graph, const Node& node) {
+  StoredWeight stored{node.inputs[1], node.op != OpKind::kConv && node.attrs.i("trans_b", 0) == 1};
+  const NodeId producer = graph.value(stored.parameter).producer;
+  if (producer == kNoNode || graph.node(producer).op != OpKind::kTranspose) return stored;
+  if (graph.node(producer).attrs.ints("perm") != std::vector<int64_t>{1, 0}) return stored;
+  return {graph.node(producer).inputs[0], !stored.turned};
+}
+
 bool may_be_replaced(const Graph& graph, const Node& node) {
-  const Value& weight = graph.value(node.inputs[1]);
+  const Value& weight = graph.value(stored_weight(graph, node).parameter);
   if (weight.role != Role::kParameter || weight.type.dtype != DType::kF32) return false;
   switch (node.op) {
     case OpKind::kConv:
@@ -61,7 +74,8 @@ std::vector<bool> layers_to_replace(const Graph& graph) {
 
 Result<Layer> describe_layer(const BlockView& view, const Node& node) {
   const Graph& graph = view.graph();
-  const Value& weight = graph.value(node.inputs[1]);
+  const StoredWeight stored = stored_weight(graph, node);
+  const Value& weight = graph.value(stored.parameter);
   Layer layer{.graph = graph, .node = node, .weight = weight.name};
   LIMBER_ASSIGN(layer.weights, view.params.get(weight.name));
   if (layer.weights.type() != weight.type) {
@@ -69,19 +83,18 @@ Result<Layer> describe_layer(const BlockView& view, const Node& node) {
                    layer.weights.type().to_string(), weight.type.to_string());
   }
   layer.conv = node.op == OpKind::kConv;
+  layer.turned = stored.turned;
   const Shape& shape = weight.type.shape;
-  layer.outputs = shape.dim(layer.conv || layer.turned() ? 0 : 1);
-  layer.inputs = shape.dim(layer.conv || layer.turned() ? 1 : 0);
+  layer.outputs = shape.dim(layer.conv || layer.turned ? 0 : 1);
+  layer.inputs = shape.dim(layer.conv || layer.turned ? 1 : 0);
   for (int axis = 2; axis < shape.rank(); ++axis) layer.window *= shape.dim(axis);
   return layer;
 }
 
 }  // namespace
 
-bool Layer::turned() const { return !conv && node.attrs.i("trans_b", 0) == 1; }
-
 Matrix Layer::matrix() const {
-  const bool as_stored = conv || turned();
+  const bool as_stored = conv || turned;
   Matrix m(as_stored ? outputs : inputs, as_stored ? inputs * window : outputs);
   const auto values = weights.data<float>();
   std::copy(values.begin(), values.end(), m.data.begin());

@@ -18,6 +18,7 @@ struct Layer {
   std::string weight;  // the parameter's name
   Tensor weights;      // f32
   bool conv = false;
+  bool turned = false;              // a product whose parameter is stored as [outputs, inputs]
   int64_t inputs = 0, outputs = 0;  // channels or features
   int64_t window = 1;               // elements of the kernel
 
@@ -25,7 +26,6 @@ struct Layer {
   Matrix matrix() const;
   // Keyed by the parameter, of matrix().
   const Factors& factors(FactorCache& cache) const;
-  bool turned() const;  // a product whose weight is stored as [outputs, inputs]
 };
 
 // Builds the block anew.

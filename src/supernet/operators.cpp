@@ -16,6 +16,9 @@ constexpr std::array kCatalogue = {
     OperatorDef{"low_rank50", 1, 0.5, make_low_rank},
     OperatorDef{"low_rank25", 1, 0.25, make_low_rank},
     OperatorDef{"depthwise_separable", 1, 0, make_depthwise_separable},
+    OperatorDef{"grouped_shuffle2", 1, 0.5, make_grouped_shuffle},
+    OperatorDef{"grouped_shuffle4", 1, 0.25, make_grouped_shuffle},
+    OperatorDef{"fire", 1, 0.35, make_fire},
 };
 
 }  // namespace

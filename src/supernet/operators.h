@@ -63,6 +63,7 @@ Result<ReplacementPtr> make_depthwise_separable(const BlockView& view, double am
 // Convolutions of 1 / `amount` groups. Between two of them the channels are shuffled.
 Result<ReplacementPtr> make_grouped_shuffle(const BlockView& view, double amount);
 // 1x1 to fewer channels, then half of the outputs by 1x1 and half by the window, with `amount` of the flops.
+// Only for convolutions without a bias of their own, as those in front of a normalisation are.
 Result<ReplacementPtr> make_fire(const BlockView& view, double amount);
 
 }  // namespace limber
