@@ -101,8 +101,7 @@ Status Distiller::add_student(size_t block, size_t alternative) {
   if (own.empty()) return {};
   how.choose = [&](const Graph&, const std::vector<std::string>&) { return Result(own); };
   auto training = TrainingSession::create(chosen.graph, model_.params, backends_, how);
-  if (!training.ok())
-    return training.status().in(model_.blocks[block].name + " as " + chosen.name);
+  if (!training.ok()) return training.status().in(model_.blocks[block].name + " as " + chosen.name);
   students_.push_back({block, alternative, *std::move(training)});
   return {};
 }
@@ -131,8 +130,8 @@ Status Distiller::judge(std::span<const Tensor> batches) {
   for (size_t b = 0; b < model_.blocks.size(); ++b) {
     std::vector<Alternative>& alternatives = model_.blocks[b].alternatives;
     for (size_t a = 1; a < alternatives.size(); ++a) {
-      LIMBER_ASSIGN(auto session, make_session(alternatives[a].graph, model_.params, backends_, options_.batch,
-                                               options_.threads, memory_));
+      LIMBER_ASSIGN(auto session, make_session(alternatives[a].graph, model_.params, backends_,
+                                               options_.batch, options_.threads, memory_));
       alternatives[a].error = 0;
       judged.push_back({b, &alternatives[a], std::move(session)});
     }

@@ -21,7 +21,9 @@ class Teacher {
   // REQUIRES: as many images as the batch
   Status run(const Tensor& images);
   // What block `block` reads, of the last run, until the next; with the number of blocks: the model's output.
-  Tensor input_of(size_t block) const { return block == 0 ? session_->input(0) : session_->output(block - 1); }
+  Tensor input_of(size_t block) const {
+    return block == 0 ? session_->input(0) : session_->output(block - 1);
+  }
 
  private:
   explicit Teacher(std::unique_ptr<Session> session) : session_(std::move(session)) {}
@@ -34,9 +36,10 @@ struct DistillOptions {
   OptimizerOptions optimizer{.kind = OptimizerKind::kAdamW};
 };
 
-// Trains the parameters that alternatives have of their own (not the model's, which a block may share) to give
-// what the original blocks give on the same input: every batch runs through the model once and then through
-// each alternative alone. No labels are needed, and blocks do not wait for each other. Use from one thread.
+// Trains the parameters that alternatives have of their own (not the model's, which a block may share) to
+// give what the original blocks give on the same input: every batch runs through the model once and then
+// through each alternative alone. No labels are needed, and blocks do not wait for each other. Use from one
+// thread.
 class Distiller {
  public:
   // `model` must outlive it.
@@ -55,7 +58,8 @@ class Distiller {
     std::unique_ptr<TrainingSession> training;
   };
 
-  Distiller(ElasticModel& model, std::vector<std::shared_ptr<Backend>> backends, const DistillOptions& options)
+  Distiller(ElasticModel& model, std::vector<std::shared_ptr<Backend>> backends,
+            const DistillOptions& options)
       : model_(model), backends_(std::move(backends)), options_(options) {}
   Status add_student(size_t block, size_t alternative);
   const Alternative& of(const Student& student) const {
