@@ -95,7 +95,11 @@ Result<std::unique_ptr<Distiller>> Distiller::create(ElasticModel& model,
 Status Distiller::add_student(size_t block, size_t alternative) {
   const Alternative& chosen = model_.blocks[block].alternatives[alternative];
   TrainingOptions how{.threads = options_.threads, .memory = memory_};
-  how.step = {.batch = options_.batch, .loss = {.kind = LossKind::kMse}, .optimizer = options_.optimizer};
+  // What is trained is what inference computes: statistics stay as they are, scales and shifts follow.
+  how.step = {.batch = options_.batch,
+              .loss = {.kind = LossKind::kMse},
+              .optimizer = options_.optimizer,
+              .batch_norm = BatchNormMode::kFrozen};
   LIMBER_ASSIGN(const Graph prepared, prepare_model(chosen.graph, how.step));
   const std::vector<std::string> own = own_parameters(trainable_parameters(prepared), model_.base);
   if (own.empty()) return {};
