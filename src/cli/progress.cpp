@@ -11,7 +11,7 @@ namespace limber {
 namespace {
 
 constexpr double kBarSeconds = 0.1, kLineSeconds = 30;
-constexpr int kBarWidth = 24;
+constexpr size_t kBarWidth = 24;
 
 std::string show_time(double seconds) {
   const auto total = static_cast<int64_t>(seconds);
@@ -20,6 +20,27 @@ std::string show_time(double seconds) {
 }
 
 }  // namespace
+
+std::string progress_bar(double share) {
+  const auto filled = static_cast<size_t>(std::clamp(share, 0.0, 1.0) * kBarWidth);
+  return "[" + std::string(filled, '#') + std::string(kBarWidth - filled, '.') + "]";
+}
+
+ProgressLine::ProgressLine() : terminal_(::isatty(STDERR_FILENO) != 0), shown_(now_seconds()) {}
+
+void ProgressLine::show(const std::string& text) {
+  const double now = now_seconds();
+  if (now - shown_ < (terminal_ ? kBarSeconds : kLineSeconds)) return;
+  shown_ = now;
+  visible_ = terminal_;
+  fmt::print(stderr, "{}{}{}", terminal_ ? "\r\x1b[K" : "", text, terminal_ ? "" : "\n");
+  std::fflush(stderr);
+}
+
+void ProgressLine::clear() {
+  if (visible_) fmt::print(stderr, "\r\x1b[K");
+  visible_ = false;
+}
 
 Progress::Progress(int64_t epochs)
     : epochs_(epochs), terminal_(::isatty(STDERR_FILENO) != 0), shown_(now_seconds()) {}
@@ -45,9 +66,7 @@ void Progress::show(const StepReport& report, double now) {
     fmt::print(stderr, "epoch {}/{}  {:.0f} %  {}\n", state.epoch + 1, epochs_, 100 * done, text);
     return;
   }
-  const auto filled = static_cast<size_t>(done * kBarWidth);
-  fmt::print(stderr, "\r\x1b[Kepoch {}/{} [{}{}] {}", state.epoch + 1, epochs_, std::string(filled, '#'),
-             std::string(kBarWidth - filled, '.'), text);
+  fmt::print(stderr, "\r\x1b[Kepoch {}/{} {} {}", state.epoch + 1, epochs_, progress_bar(done), text);
   std::fflush(stderr);
   visible_ = true;
 }

@@ -1,13 +1,13 @@
 // limber train: fits a classifier to labelled images.
 #include <spdlog/spdlog.h>
 
-#include <csignal>
 
 #include "cli/classifier.h"
 #include "cli/commands.h"
 #include "cli/elastic_console.h"
 #include "cli/json.h"
 #include "cli/progress.h"
+#include "cli/signals.h"
 #include "cli/table.h"
 #include "cli/train_arguments.h"
 #include "train/head.h"
@@ -15,19 +15,6 @@
 
 namespace limber {
 namespace {
-
-std::atomic<bool> stop_asked{false};
-
-void ask_to_stop(int) { stop_asked = true; }
-
-// The first signal asks; the second finds the system's own handler and ends the process.
-void catch_signals() {
-  struct sigaction action {};
-  action.sa_handler = ask_to_stop;
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
-}
 
 // --- what to train, and where it stands -----------------------------------------------------------------
 
@@ -289,16 +276,16 @@ Result<int> train(TrainCommand& options) {
                        .state = job.state,
                        .environment = environment_of(options, how),
                        .hooks = {&features, &progress},
-                       .stop = &stop_asked};
+                       .stop = &stop_asked()};
   inputs.options = strategy_texts(options);
   std::unique_ptr<ElasticTrainer> elastic;
   std::optional<ElasticConsole> console;
   if (const auto choosing = elastic_options(options)) {
     LIMBER_ASSIGN(elastic, ElasticTrainer::create(*choosing, job.notes["elastic"]));
-    console.emplace(*elastic, progress, options.output, stop_asked);
+    console.emplace(*elastic, progress, options.output, stop_asked());
     inputs.hooks = {&*console, elastic.get(), &features, &progress};
   }
-  catch_signals();
+  catch_stop_signals();
   LIMBER_ASSIGN(const auto trainer, Trainer::create(std::move(inputs), how));
   LIMBER_TRY(tell_plan(*trainer));
   const auto summary = trainer->run();

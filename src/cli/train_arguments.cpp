@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "cli/units.h"
 #include "elastic/strategy.h"
 
 namespace limber {
@@ -10,22 +11,6 @@ namespace {
 
 constexpr int64_t kDefaultBatch = 32;
 constexpr int64_t kMany = 1'000'000'000;
-
-// "512M", "2G", "100000"
-std::string parse_bytes(const std::string& text, size_t& to) {
-  double number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, problem] = std::from_chars(text.data(), end, number);
-  const std::string_view unit(stop, static_cast<size_t>(end - stop));
-  constexpr std::string_view kUnits = "KMG";
-  const size_t power = unit.empty() ? 0 : kUnits.find(unit[0]) + 1;
-  const bool known = unit.empty() || (unit.size() == 1 && kUnits.find(unit[0]) != std::string_view::npos);
-  if (problem != std::errc() || !known || !(number > 0) || number > 1e15)
-    return fmt::format("'{}' should be a number of bytes, as in 512M or 2G", text);
-  for (size_t i = 0; i < power; ++i) number *= 1024;
-  to = static_cast<size_t>(number);
-  return {};
-}
 
 // "0.2" for all three or "0.4,0.4,0.2".
 std::string parse_jitter(const std::string& text, AugmentOptions& to) {

@@ -23,6 +23,9 @@ class ChainSolver {
     for (size_t k = 0; k < tensors.size(); ++k) {
       if (tensors[k].forced) last_forced_ = static_cast<int64_t>(k);
     }
+    asked_.assign(tensors.size() + 1, 0);
+    for (size_t k = tensors.size(); k-- > 0;)
+      asked_[k] = std::max(asked_[k + 1], static_cast<size_t>(std::max<int64_t>(room_before(k) + 1, 0)));
   }
 
   ChainChoice solve() {
@@ -51,13 +54,14 @@ class ChainSolver {
     return best_[static_cast<size_t>(room_before(k))] + tensors_[k].importance - tensors_[k].depth_penalty;
   }
 
-  // best_[t]: the most importance that tensors before k have in time t.
+  // best_[t]: the most importance that tensors before k have in time t, for every t that is still asked for.
   void add(size_t k) {
     const ChainTensor& tensor = tensors_[k];
+    if (tensor.importance <= 0 && !tensor.forced) return;
     uint8_t* const taken = &taken_[k * width_];
-    const size_t own = std::min(static_cast<size_t>(tensor.own), width_);
+    const size_t width = asked_[k + 1], own = std::min(static_cast<size_t>(tensor.own), width);
     for (size_t t = 0; t < own; ++t) next_[t] = tensor.forced ? kImpossible : best_[t];
-    for (size_t t = own; t < width_; ++t) {
+    for (size_t t = own; t < width; ++t) {
       const double with = best_[t - own] + tensor.importance;
       const bool take = tensor.forced || with > best_[t];
       next_[t] = take ? with : best_[t];
@@ -85,6 +89,7 @@ class ChainSolver {
   const size_t width_;
   std::vector<double> best_, next_;
   std::vector<uint8_t> taken_;  // by tensor and time
+  std::vector<size_t> asked_;   // by tensor: times below this are asked for by it or a farther one
   int64_t last_forced_ = -1;
 };
 

@@ -1,0 +1,209 @@
+// limber elastify: from a model to one that can change its shape.
+#include "supernet/elastify.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "cli/classifier.h"
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/progress.h"
+#include "cli/signals.h"
+#include "cli/table.h"
+#include "cli/units.h"
+#include "supernet/expand.h"
+#include "supernet/measure.h"
+#include "variant/elastic_folder.h"
+
+namespace limber {
+namespace {
+
+constexpr std::string_view kTaught = "taught";  // the note with the seconds of teaching that are over
+
+struct ElastifyCommand : CommonOptions {
+  std::string data, output, bad_images = "fail";
+  bool resume = false;
+  ImageOptions image;
+  double seconds = 600;
+  double rate = 1e-3, size_limit = 2.7;
+  std::vector<std::string> operators;
+  int workers = 1;
+};
+
+// Blocks and alternatives, timed on this machine.
+Result<ElasticModel> expand_here(const ElastifyCommand& options, const Classifier& classifier,
+                                 const std::vector<std::shared_ptr<Backend>>& backends, int threads) {
+  ProgressLine line;
+  ExpandOptions how{.operators = options.operators, .size_limit = options.size_limit};
+  how.measure = [&](const Graph& graph, const std::shared_ptr<Parameters>& params) {
+    return measure_latency(graph, params, backends, {.threads = threads, .seconds = 0.02});
+  };
+  how.progress = [&](std::string_view name, int done, int count) {
+    line.show(
+        fmt::format("making alternatives {} {}", progress_bar(static_cast<double>(done) / count), name));
+  };
+  auto model = expand(classifier.model.graph, classifier.model.params, how);
+  line.clear();
+  return model;
+}
+
+struct Counts {
+  size_t blocks = 0, alternatives = 0;
+  double bytes = 0, base_bytes = 0;
+};
+
+Result<Counts> count(const ElasticModel& model) {
+  Counts counts{model.blocks.size(), 0, 0, 0};
+  std::set<std::string> names;
+  for (const Block& block : model.blocks) {
+    counts.alternatives += block.alternatives.size() - 1;
+    for (const Alternative& alternative : block.alternatives) {
+      for (std::string& name : parameters_of(alternative.graph)) names.insert(std::move(name));
+    }
+  }
+  const auto add = [&](const std::string& name, double& to) -> Status {
+    LIMBER_ASSIGN(const TensorType type, model.params->type(name));
+    to += static_cast<double>(type.bytes());
+    return {};
+  };
+  for (const std::string& name : names) LIMBER_TRY(add(name, counts.bytes));
+  for (const std::string& name : parameters_of(model.base)) LIMBER_TRY(add(name, counts.base_bytes));
+  return counts;
+}
+
+void print_blocks(const ElasticModel& model) {
+  Table table({{"block"}, {"alternative"}, {"blocks", true}, {"error", true}});
+  for (const Block& block : model.blocks) {
+    for (const Alternative& alternative : block.alternatives) {
+      if (alternative.name == "original") continue;
+      table.add({block.name, alternative.name, fmt::format("{}", alternative.span),
+                 fmt::format("{:.4f}", alternative.error)});
+    }
+  }
+  fmt::print("{}", table.text());
+}
+
+Status report(const ElastifyCommand& options, const ElasticModel& model, double seconds, bool stopped) {
+  LIMBER_ASSIGN(const Counts counts, count(model));
+  if (options.json) {
+    const Json out = Json::object({{"folder", options.output},
+                                   {"blocks", counts.blocks},
+                                   {"alternatives", counts.alternatives},
+                                   {"variants", count_variants(model)},
+                                   {"size_ratio", counts.bytes / counts.base_bytes},
+                                   {"taught_s", seconds},
+                                   {"stopped", stopped}});
+    fmt::print("{}\n", out.text());
+    return {};
+  }
+  print_blocks(model);
+  fmt::print("{} blocks, {} alternatives, {:.3g} variants; {:.2f} times the size of the model\n",
+             counts.blocks, counts.alternatives, count_variants(model), counts.bytes / counts.base_bytes);
+  return {};
+}
+
+// The model as it was left, or a new one.
+Result<ElasticFolder> find_model(const ElastifyCommand& options, const Classifier& classifier,
+                                 const Dataset& data, const std::vector<std::shared_ptr<Backend>>& backends,
+                                 int threads) {
+  if (is_elastic(options.output)) {
+    if (!options.resume)
+      return invalid("{} holds an elastic model already; use --resume to go on with it, or another -o",
+                     options.output);
+    LIMBER_ASSIGN(ElasticFolder found, load_elastic(options.output));
+    if (hash(found.model.base) != hash(classifier.model.graph))
+      return invalid("{} was made from another model than {}; use another -o", options.output, options.model);
+    return found;
+  }
+  ElasticFolder made{options.output, {data.class_names(), classifier.input, {}}, {}};
+  LIMBER_ASSIGN(made.model, expand_here(options, classifier, backends, threads));
+  LIMBER_TRY(save_elastic(options.output, made.model, made.info));
+  return made;
+}
+
+double taught_before(const ElasticInfo& info) {
+  const auto note = info.notes.find(std::string(kTaught));
+  double seconds = 0;
+  if (note != info.notes.end())
+    std::from_chars(note->second.data(), note->second.data() + note->second.size(), seconds);
+  return std::max(seconds, 0.0);
+}
+
+Result<int> elastify(ElastifyCommand& options) {
+  if (options.batch == 0) options.batch = 32;
+  LIMBER_ASSIGN(const auto recorded, checkpoint_of(options.model));
+  if (recorded) use_recorded(options.image, recorded->input);
+  LIMBER_ASSIGN(const Classifier classifier, load_classifier(options, options.image));
+  LIMBER_ASSIGN(const std::shared_ptr<const Dataset> data,
+                open_dataset(options.data, {.split = Split::kTrain}));
+  const BuildSpec spec = build_spec(options, false);
+  const auto backends = make_backends(spec);
+  catch_stop_signals();
+  LIMBER_ASSIGN(ElasticFolder folder, find_model(options, classifier, *data, backends, thread_count(spec)));
+  ProgressLine line;
+  ElastifyOptions how;
+  how.distill = {.batch = options.batch, .threads = thread_count(spec)};
+  how.seconds = options.seconds;
+  how.seconds_before = std::min(taught_before(folder.info), options.seconds);
+  how.rate = options.rate;
+  how.seed = options.seed;
+  how.input = classifier.input;
+  how.on_bad_image = options.bad_images == "skip" ? OnBadImage::kSkip : OnBadImage::kFail;
+  how.workers = options.workers;
+  how.stop = &stop_asked();
+  how.progress = [&](const ElastifyProgress& p) {
+    line.show(fmt::format("teaching {} {:.0f} of {:.0f} s  {} images  error {:.4f}",
+                          progress_bar(p.seconds / p.of_seconds), p.seconds, p.of_seconds, p.images,
+                          p.error));
+  };
+  how.save = [&](double seconds) {
+    folder.info.notes[std::string(kTaught)] = fmt::format("{:.1f}", seconds);
+    return save_elastic(options.output, folder.model, folder.info);
+  };
+  const auto seconds = teach_alternatives(folder.model, data, backends, how);
+  line.clear();
+  if (!seconds.ok()) return seconds.status();
+  const bool stopped = stop_asked().load();
+  LIMBER_TRY(report(options, folder.model, *seconds, stopped));
+  if (!stopped) return kExitDone;
+  fmt::print(stderr, "limber: stopped after {:.0f} s of teaching; the same command with --resume goes on\n",
+             *seconds);
+  return kExitFailed;
+}
+
+}  // namespace
+
+void add_elastify(CommandLine& line) {
+  auto options = std::make_shared<ElastifyCommand>();
+  ElastifyCommand& o = *options;
+  Arguments arguments =
+      line.add("elastify", "Give a model's blocks cheaper alternatives, taught by the model",
+               [options] { return elastify(*options); });
+  add_common(arguments, o);
+  arguments.text("-d,--data", o.data, "DATA", "Images; labels are not looked at. See docs/training.md",
+                 Arguments::Need::kRequired);
+  arguments.text("-o,--output", o.output, "DIR", "Folder of the elastic model", Arguments::Need::kRequired);
+  arguments.flag("--resume", o.resume, "Go on with what is in DIR");
+  arguments.parsed("--budget", "TIME", "How long alternatives are taught, as in 90s or 20min; default 10min",
+                   [&o](const std::string& text) { return parse_seconds(text, o.seconds); });
+  arguments.number("--lr", o.rate, 1e-7, 1.0, "Learning rate at the beginning; default 0.001");
+  arguments.texts("--operators", o.operators, "NAME", "Kinds of alternatives to try; default all");
+  arguments.number("--size-limit", o.size_limit, 1.0, 100.0,
+                   "All parameters together by those of the model; default 2.7");
+  add_image_arguments(arguments, o.image);
+  arguments.choice("--bad-images", o.bad_images, {"fail", "skip"},
+                   "Images that cannot be read; default fail");
+  arguments.number("--workers", o.workers, 0, 256, "Threads that read images; default 1");
+  arguments.footer(
+      "The model's own blocks stay as they are. Alternatives that are not faster on this machine are left "
+      "out.\n"
+      "Ctrl-C stops after the batch under way and keeps what was taught.\n"
+      "Examples:\n"
+      "  limber elastify model.onnx --data photos -o elastic --budget 20min\n"
+      "  limber elastify model.onnx --data photos -o elastic --budget 20min --resume");
+}
+
+}  // namespace limber

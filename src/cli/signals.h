@@ -1,0 +1,13 @@
+// Ctrl-C and SIGTERM: long work stops at the next good place.
+#pragma once
+
+#include <atomic>
+
+namespace limber {
+
+// True once one of them came.
+std::atomic<bool>& stop_asked();
+// From now on the first signal asks; the second finds the system's own handler and ends the process.
+void catch_stop_signals();
+
+}  // namespace limber

@@ -1,0 +1,12 @@
+// Numbers with units, as people write them on the command line.
+#pragma once
+
+#include <string>
+
+namespace limber {
+
+// Both return what is wrong with the text, or nothing.
+std::string parse_bytes(const std::string& text, size_t& to);    // "512M", "2G", "100000"
+std::string parse_seconds(const std::string& text, double& to);  // "90s", "20min", "1.5h", "12ms", "90"
+
+}  // namespace limber
