@@ -9,9 +9,11 @@ namespace limber {
 
 class Hasher {
  public:
-  Hasher& add(std::string_view bytes) {
+  Hasher& add(std::string_view bytes) { return add_part(bytes).add(static_cast<uint64_t>(bytes.size())); }
+  // The same for bytes that come in parts, once add() of their number follows the last.
+  Hasher& add_part(std::string_view bytes) {
     for (unsigned char c : bytes) mix(c);
-    return add(static_cast<uint64_t>(bytes.size()));
+    return *this;
   }
   Hasher& add(uint64_t word) {
     for (int i = 0; i < 8; ++i) mix(static_cast<unsigned char>(word >> (8 * i)));

@@ -210,16 +210,23 @@ Result<std::map<std::string, uint64_t>> safetensors_offsets(const TensorFile& fi
   return std::move(plan.offsets);
 }
 
-Result<std::string> format_safetensors(const TensorFile& file) {
+Status give_safetensors(const TensorFile& file,
+                        const std::function<Status(std::span<const std::string_view>)>& sink) {
   LIMBER_ASSIGN(const Plan plan, plan_file(file));
+  return sink(parts_of(plan));
+}
+
+Result<std::string> format_safetensors(const TensorFile& file) {
   std::string out;
-  for (const std::string_view part : parts_of(plan)) out += part;
+  LIMBER_TRY(give_safetensors(file, [&](std::span<const std::string_view> parts) {
+    for (const std::string_view part : parts) out += part;
+    return Status();
+  }));
   return out;
 }
 
 Status write_safetensors(const std::string& path, const TensorFile& file, const FileSystem& files) {
-  LIMBER_ASSIGN(const Plan plan, plan_file(file));
-  return files.write(path, parts_of(plan));
+  return give_safetensors(file, [&](auto parts) { return files.write(path, parts); });
 }
 
 }  // namespace limber

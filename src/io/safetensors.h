@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/file.h"
 #include "tensor/tensor.h"
@@ -28,5 +30,8 @@ Result<std::map<std::string, uint64_t>> safetensors_offsets(const TensorFile& fi
 Status write_safetensors(const std::string& path, const TensorFile& file,
                          const FileSystem& files = os_files());
 Result<std::string> format_safetensors(const TensorFile& file);
+// Gives the bytes of the file to `sink`, in parts that follow each other; tensors are not copied.
+Status give_safetensors(const TensorFile& file,
+                        const std::function<Status(std::span<const std::string_view>)>& sink);
 
 }  // namespace limber

@@ -5,12 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <set>
 
-#include "base/hash.h"
+#include "io/model_folder.h"
 #include "io/safetensors.h"
 #include "ops/op_def.h"
 
@@ -27,7 +26,6 @@ constexpr size_t kMaxManifest = size_t{64} << 20;
 constexpr size_t kMaxGraph = size_t{256} << 20;
 constexpr std::string_view kOptimizer = "optimizer/";
 constexpr std::string_view kConstant = "limber.constant/";
-constexpr std::string_view kNotFinite = "is not finite";
 
 std::string in_folder(const std::string& folder, const char* name) { return folder + "/" + name; }
 
@@ -36,28 +34,17 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent.string();
 }
 
-std::string_view text_of(const MappedFile& file) {
-  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
-}
-
 Status os_failure(const std::string& path, const char* what) {
   return error(Code::kIo, "{}: cannot {}: {}", path, what, std::strerror(errno));
 }
 
 // --- writing ----------------------------------------------------------------------------------------------
 
-bool all_finite(const Tensor& tensor) {
-  if (tensor.dtype() != DType::kF32) return true;
-  float sum = 0;  // of zeros, unless something is not finite
-  for (const float x : tensor.data<float>()) sum += x * 0.F;
-  return sum == 0.F;
-}
-
 Result<TensorFile> collect(const Graph& graph, const Parameters& params) {
   TensorFile file;
   const auto add = [&](const std::string& name) -> Status {
     LIMBER_ASSIGN(const Tensor tensor, params.get(name));
-    if (!all_finite(tensor)) return error(Code::kInternal, "parameter '{}' {}", name, kNotFinite);
+    LIMBER_TRY(check_finite(name, tensor));
     file.tensors.emplace(name, tensor);
     return {};
   };
@@ -72,13 +59,8 @@ Result<TensorFile> collect(const Graph& graph, const Parameters& params) {
   return file;
 }
 
-Result<FileRecord> record_of(const std::string& path) {
-  LIMBER_ASSIGN(const auto file, os_files().map(path));
-  return FileRecord{file->bytes().size(), Hasher().add(text_of(*file)).digest()};
-}
-
-Status write_files(const std::string& folder, const Graph& graph, const Parameters& params,
-                   const CheckpointInfo& info, const FileSystem& files) {
+Status write_into(const std::string& folder, const Graph& graph, const Parameters& params,
+                  const CheckpointInfo& info, const FileSystem& files) {
   LIMBER_ASSIGN(const TensorFile weights, collect(graph, params));
   LIMBER_TRY(write_safetensors(in_folder(folder, kWeights), weights, files));
   ExportOptions how{.shared_file = kWeights};
@@ -90,15 +72,6 @@ Status write_files(const std::string& folder, const Graph& graph, const Paramete
     LIMBER_ASSIGN(manifest.files[name], record_of(in_folder(folder, name)));
   }
   return files.write(in_folder(folder, kManifest), format_manifest(manifest));
-}
-
-Status sync_folder(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return os_failure(path, "open");
-  const int result = ::fsync(fd);
-  ::close(fd);
-  // Some file systems cannot sync folders, and need not.
-  return result == 0 || errno == EINVAL ? Status() : os_failure(path, "sync");
 }
 
 // Puts `from` where `to` is; what was there is then under `from`.
@@ -117,7 +90,7 @@ Status save_through(const std::string& temporary, const std::string& path, const
   std::error_code ec;
   fs::create_directories(temporary, ec);
   if (ec) return error(Code::kIo, "{}: cannot create folder: {}", temporary, ec.message());
-  LIMBER_TRY(write_files(temporary, graph, params, info, files));
+  LIMBER_TRY(write_into(temporary, graph, params, info, files));
   LIMBER_TRY(sync_folder(temporary));
   LIMBER_TRY(swap_in(temporary, path));
   return sync_folder(parent_of(path));
@@ -140,14 +113,7 @@ Result<Bytes> read_bytes(const std::string& path) {
     const std::string file = in_folder(path, name);
     const auto record = bytes.manifest.files.find(name);
     if (record == bytes.manifest.files.end()) return corrupt("{}: the manifest does not list it", file);
-    LIMBER_ASSIGN(const auto mapped, os_files().map(file));
-    if (mapped->bytes().size() != record->second.bytes) {
-      return corrupt("{}: {} bytes, the manifest says {}", file, mapped->bytes().size(),
-                     record->second.bytes);
-    }
-    if (Hasher().add(text_of(*mapped)).digest() != record->second.hash)
-      return corrupt("{}: its bytes are not those the manifest was written for", file);
-    bytes.files[name] = mapped;
+    LIMBER_ASSIGN(bytes.files[name], map_checked(file, record->second));
   }
   return bytes;
 }
@@ -230,9 +196,5 @@ bool is_checkpoint(const std::string& path) {
 }
 
 std::string model_in(const std::string& checkpoint) { return in_folder(checkpoint, kModel); }
-
-bool is_divergence(const Status& status) {
-  return status.code() == Code::kInternal && status.message().ends_with(kNotFinite);
-}
 
 }  // namespace limber

@@ -19,7 +19,7 @@ struct Checkpoint {
 
 // Writes the folder `path` as a whole or not at all: after a crash at any moment there is the old folder
 // or the new one. `params` may hold more than the graph reads: what starts with "optimizer/" is saved too,
-// the rest is not. Fails, leaving what was there, when a weight is not finite.
+// the rest is not. Fails, leaving what was there, when a weight is not finite: is_divergence().
 Status save_checkpoint(const std::string& path, const Graph& graph, const Parameters& params,
                        const CheckpointInfo& info, const FileSystem& files = os_files());
 
@@ -33,8 +33,5 @@ Result<CheckpointInfo> check_checkpoint(const std::string& path);
 bool is_checkpoint(const std::string& path);
 // The plain ONNX file in a checkpoint.
 std::string model_in(const std::string& checkpoint);
-
-// A failure of `save_checkpoint` because a weight is NaN or infinite.
-bool is_divergence(const Status& status);
 
 }  // namespace limber

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/augment.h"
+#include "io/model_folder.h"
 
 namespace limber {
 
@@ -42,9 +43,6 @@ struct CheckpointInfo {
   OptionTexts notes;     // where parts of a training beside the loop stand, each under its own name
 };
 
-struct FileRecord {
-  uint64_t bytes = 0, hash = 0;
-};
 struct Manifest {
   CheckpointInfo info;
   std::map<std::string, FileRecord> files;

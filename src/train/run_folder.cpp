@@ -1,9 +1,5 @@
 #include "train/run_folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 
@@ -65,30 +61,19 @@ auto first_valid(const std::string& run, const std::vector<std::string>& names, 
                  warnings.empty() ? "missing" : warnings.front());
 }
 
-Result<int> lock_folder(const std::string& path) {
-  const std::string file = path + "/.lock";
-  const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) return error(Code::kIo, "{}: cannot open: {}", file, std::strerror(errno));
-  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
-  ::close(fd);
-  return error(Code::kIo, "{}: another process is training there; wait for it or use another folder", path);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<RunFolder>> RunFolder::open(const std::string& path, const FileSystem& files) {
   std::error_code ec;
   fs::create_directories(checkpoints_in(path), ec);
   if (ec) return error(Code::kIo, "{}: cannot create folder: {}", path, ec.message());
-  LIMBER_ASSIGN(const int lock, lock_folder(path));
-  std::unique_ptr<RunFolder> folder(new RunFolder(path, files, lock));
+  LIMBER_ASSIGN(FolderLock lock, FolderLock::take(path, "is training there"));
+  std::unique_ptr<RunFolder> folder(new RunFolder(path, files, std::move(lock)));
   for (const auto& entry : fs::directory_iterator(checkpoints_in(path), ec)) {
     if (entry.path().filename().string().starts_with(".")) fs::remove_all(entry.path(), ec);
   }
   return folder;
 }
-
-RunFolder::~RunFolder() { ::close(lock_); }
 
 bool RunFolder::has_checkpoint() const { return !list_checkpoints(path_).empty(); }
 

@@ -18,7 +18,6 @@ class RunFolder {
   // Creates what is missing and removes what a crash left behind. Fails when another process has it open.
   static Result<std::unique_ptr<RunFolder>> open(const std::string& path,
                                                  const FileSystem& files = os_files());
-  ~RunFolder();
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
 
@@ -35,13 +34,13 @@ class RunFolder {
   Result<std::optional<Checkpoint>> load_last(std::vector<std::string>& warnings) const;
 
  private:
-  RunFolder(std::string path, const FileSystem& files, int lock)
-      : path_(std::move(path)), files_(files), lock_(lock) {}
+  RunFolder(std::string path, const FileSystem& files, FolderLock lock)
+      : path_(std::move(path)), files_(files), lock_(std::move(lock)) {}
   void prune(const std::string& newest, const std::string& before) const;
 
   const std::string path_;
   const FileSystem& files_;
-  const int lock_;
+  const FolderLock lock_;
 };
 
 bool is_run(const std::string& path);
