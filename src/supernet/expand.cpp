@@ -112,9 +112,18 @@ class Expander {
       const auto first = ranges_.begin() + static_cast<int64_t>(i);
       if (std::any_of(first, first + def.span, fixed)) continue;
       LIMBER_ASSIGN(Offer offer, offer_of(def, i));
-      if (offer.made) offers_.push_back(std::move(offer));
+      if (offer.made && !is_there(offer)) offers_.push_back(std::move(offer));
     }
     return {};
+  }
+
+  // Two degrees of one operator may round to the same.
+  bool is_there(const Offer& offer) const {
+    return std::any_of(offers_.begin(), offers_.end(), [&](const Offer& other) {
+      return other.block == offer.block && other.def->make == offer.def->make &&
+             other.def->span == offer.def->span && other.parameters == offer.parameters &&
+             other.saved_flops == offer.saved_flops;
+    });
   }
 
   // `made` is nullptr when nothing comes of it.
