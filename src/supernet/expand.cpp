@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <optional>
-#include <utility>
 
 #include "ops/op_def.h"
 #include "passes/cut_points.h"
+#include "passes/splice.h"
 #include "supernet/operators.h"
 #include "supernet/work.h"
 
@@ -19,9 +19,26 @@ struct Offer {
   std::unique_ptr<Replacement> made;
   int64_t parameters = 0;
   double saved_flops = 0;
+  double cost = 0;              // seconds where they are measured, flops otherwise
+  std::optional<double> error;  // where somebody judges it
 
   double worth() const { return saved_flops / static_cast<double>(parameters + 1); }
+  // Stands for the same blocks, and is better in one way and worse in none.
+  bool dominates(const Offer& other) const {
+    if (block != other.block || def->span != other.def->span || !error || !other.error) return false;
+    return cost <= other.cost && *error <= *other.error && (cost < other.cost || *error < *other.error);
+  }
 };
+
+// Parameters of its own alone, for whoever runs it.
+Result<std::shared_ptr<Parameters>> own_parameters(const Replacement& made) {
+  auto own = std::make_shared<Parameters>();
+  for (const std::string& name : made.tensors.names()) {
+    LIMBER_ASSIGN(Tensor tensor, made.tensors.get(name));
+    own->set(name, std::move(tensor));
+  }
+  return own;
+}
 
 Result<std::vector<const OperatorDef*>> choose_operators(const std::vector<std::string>& names) {
   const auto all = all_operators();
@@ -54,12 +71,15 @@ class Expander {
     const auto own = static_cast<double>(parameter_elements(model_.base));
     room_ = static_cast<int64_t>((options_.size_limit - 1) * own);
     for (size_t i = 0; i < operators.size(); ++i) {
-      if (Status status = apply(*operators[i]); !status.ok())
+      if (Status status = collect(*operators[i]); !status.ok())
         return status.in(fmt::format("operator '{}'", operators[i]->name));
       if (options_.progress)
         options_.progress(operators[i]->name, static_cast<int>(i + 1), static_cast<int>(operators.size()));
     }
-    LIMBER_TRY(take_best(std::exchange(waiting_, {}), room_));
+    drop_dominated();
+    // Half of what is left for each, so that the first do not crowd the others out; then whatever fits.
+    for (const OperatorDef* def : operators) LIMBER_TRY(take_best(def, room_ / 2));
+    LIMBER_TRY(take_best(nullptr, room_));
     for (Block& block : model_.blocks) {
       std::stable_sort(block.alternatives.begin(), block.alternatives.end(),
                        [&](const Alternative& a, const Alternative& b) { return place(a) < place(b); });
@@ -85,18 +105,25 @@ class Expander {
     return {};
   }
 
-  Status apply(const OperatorDef& def) {
-    std::vector<Offer> offers;
+  Status collect(const OperatorDef& def) {
     const auto span = static_cast<size_t>(def.span);
     for (size_t i = 0; i + span <= ranges_.size(); ++i) {
       const auto fixed = [](const BlockRange& range) { return range.fixed; };
       const auto first = ranges_.begin() + static_cast<int64_t>(i);
       if (std::any_of(first, first + def.span, fixed)) continue;
       LIMBER_ASSIGN(Offer offer, offer_of(def, i));
-      if (offer.made) offers.push_back(std::move(offer));
+      if (offer.made && !is_there(offer)) offers_.push_back(std::move(offer));
     }
-    // Half of what is left for each, so that the first do not crowd the others out.
-    return take_best(std::move(offers), room_ / 2);
+    return {};
+  }
+
+  // Two degrees of one operator may round to the same.
+  bool is_there(const Offer& offer) const {
+    return std::any_of(offers_.begin(), offers_.end(), [&](const Offer& other) {
+      return other.block == offer.block && other.def->make == offer.def->make &&
+             other.def->span == offer.def->span && other.parameters == offer.parameters &&
+             other.saved_flops == offer.saved_flops;
+    });
   }
 
   // `made` is nullptr when nothing comes of it.
@@ -115,8 +142,14 @@ class Expander {
     LIMBER_TRY(check(*made, *blocks.front(), *blocks.back()));
     LIMBER_ASSIGN(const double left, graph_flops(made->graph));
     if (left > (1 - options_.min_gain) * flops) return offer;
-    LIMBER_ASSIGN(const bool faster, is_faster(*made, first, blocks));
+    offer.cost = left;
+    LIMBER_ASSIGN(const bool faster, is_faster(*made, first, blocks, offer.cost));
     if (!faster) return offer;
+    if (options_.judge) {
+      LIMBER_ASSIGN(const auto own, own_parameters(*made));
+      LIMBER_ASSIGN(const Graph replaced, chain(blocks));
+      LIMBER_ASSIGN(offer.error, options_.judge(replaced, made->graph, own));
+    }
     offer.parameters = parameter_elements(made->graph);
     offer.saved_flops = flops - left;
     offer.made = std::move(made);
@@ -131,7 +164,9 @@ class Expander {
     return {};
   }
 
-  Result<bool> is_faster(const Replacement& made, size_t first, const std::vector<const Graph*>& blocks) {
+  // By the measure; true without one. `cost` becomes the time.
+  Result<bool> is_faster(const Replacement& made, size_t first, const std::vector<const Graph*>& blocks,
+                         double& cost) {
     if (!options_.measure) return true;
     double before = 0;
     for (size_t i = 0; i < blocks.size(); ++i) {
@@ -141,27 +176,34 @@ class Expander {
       }
       before += *seconds;
     }
-    const auto own = std::make_shared<Parameters>();
-    for (const std::string& name : made.tensors.names()) {
-      LIMBER_ASSIGN(Tensor tensor, made.tensors.get(name));
-      own->set(name, std::move(tensor));
-    }
-    LIMBER_ASSIGN(const double after, options_.measure(made.graph, own));
-    return after <= (1 - options_.min_gain) * before;
+    LIMBER_ASSIGN(const auto own, own_parameters(made));
+    LIMBER_ASSIGN(cost, options_.measure(made.graph, own));
+    return cost <= (1 - options_.min_gain) * before;
   }
 
-  // Of the offers the best that `allowance` parameters are enough for; the others wait.
-  Status take_best(std::vector<Offer> offers, int64_t allowance) {
-    std::stable_sort(offers.begin(), offers.end(),
-                     [](const Offer& a, const Offer& b) { return a.worth() > b.worth(); });
-    for (Offer& offer : offers) {
-      if (offer.parameters > allowance) {
-        waiting_.push_back(std::move(offer));
-        continue;
-      }
-      allowance -= offer.parameters;
-      room_ -= offer.parameters;
-      LIMBER_TRY(take(offer));
+  void drop_dominated() {
+    std::vector<bool> dominated;
+    for (const Offer& offer : offers_) {
+      dominated.push_back(std::any_of(offers_.begin(), offers_.end(),
+                                      [&](const Offer& other) { return other.dominates(offer); }));
+    }
+    size_t i = 0;
+    std::erase_if(offers_, [&](const Offer&) { return dominated[i++]; });
+  }
+
+  // Of one operator's offers, or of all that are left, the best that `allowance` parameters are enough for.
+  Status take_best(const OperatorDef* def, int64_t allowance) {
+    std::vector<Offer*> sorted;
+    for (Offer& offer : offers_) {
+      if (offer.made && (def == nullptr || offer.def == def)) sorted.push_back(&offer);
+    }
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const Offer* a, const Offer* b) { return a->worth() > b->worth(); });
+    for (Offer* offer : sorted) {
+      if (offer->parameters > allowance) continue;
+      allowance -= offer->parameters;
+      room_ -= offer->parameters;
+      LIMBER_TRY(take(*offer));
     }
     return {};
   }
@@ -174,7 +216,9 @@ class Expander {
     }
     model_.blocks[offer.block].alternatives.push_back({.name = std::string(offer.def->name),
                                                        .span = offer.def->span,
-                                                       .graph = std::move(offer.made->graph)});
+                                                       .graph = std::move(offer.made->graph),
+                                                       .error = offer.error.value_or(0)});
+    offer.made.reset();
     return {};
   }
 
@@ -194,8 +238,8 @@ class Expander {
   std::vector<std::optional<double>> seconds_;  // the same, once measured
   std::map<std::string, Tensor> added_;
   FactorCache factors_;
-  std::vector<Offer> waiting_;  // for room that others leave
-  int64_t room_ = 0;            // parameters that may still be added
+  std::vector<Offer> offers_;
+  int64_t room_ = 0;  // parameters that may still be added
 };
 
 }  // namespace

@@ -22,6 +22,11 @@ struct ExpandOptions {
   double min_gain = 0.05;
   // Seconds that a graph takes on the device; see measure_latency(). Flops alone decide when it is empty.
   std::function<Result<double>(const Graph& graph, const std::shared_ptr<Parameters>& params)> measure;
+  // How far an alternative, with parameters of its own, is from the original: see Alternative::error. Where
+  // two stand for the same blocks, one that is neither faster nor nearer than the other is left out.
+  std::function<Result<double>(const Graph& original, const Graph& alternative,
+                               const std::shared_ptr<Parameters>& own)>
+      judge;
   // After each operator, with the number of operators that are done and that there are.
   std::function<void(std::string_view name, int done, int count)> progress;
 };

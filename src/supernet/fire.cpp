@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "ops/op_def.h"
 #include "supernet/layer_rewrite.h"
+#include "supernet/work.h"
 
 namespace limber {
 namespace {
@@ -29,11 +29,9 @@ int64_t squeezed_channels(const Layer& layer, double share) {
   const auto& strides = layer.node.attrs.ints("strides");
   const int64_t places = std::accumulate(strides.begin(), strides.end(), int64_t{1}, std::multiplies<>());
   const double before = static_cast<double>(layer.outputs * layer.inputs * layer.window);
-  const double per_channel =
-      static_cast<double>(layer.inputs * places + layer.outputs / 2 * (1 + layer.window));
-  int64_t count = std::lround(share * before / per_channel);
-  if (count >= 16) count = count / 8 * 8;
-  return std::clamp<int64_t>(count, 1, layer.inputs);
+  const int64_t half = layer.outputs / 2;
+  const auto per_channel = static_cast<double>(layer.inputs * places + half * (1 + layer.window));
+  return std::min(round_channels(share * before / per_channel), layer.inputs);
 }
 
 // [inputs, outputs * window]: what each input channel gives to all outputs.

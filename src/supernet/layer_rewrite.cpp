@@ -10,7 +10,7 @@
 namespace limber {
 namespace {
 
-// Layers with less of a block's work than this stay as they are: squeeze-and-excite, projections.
+// Layers with less work than this share of the block's largest stay as they are: squeeze-and-excite.
 constexpr double kWorthChanging = 0.1;
 
 // Multiply-adds of one sample. Axes of unknown size count once.
@@ -58,16 +58,17 @@ bool may_be_replaced(const Graph& graph, const Node& node) {
 std::vector<bool> layers_to_replace(const Graph& graph) {
   const std::vector<bool> statics = static_values(graph);
   std::vector<double> work(graph.num_nodes(), 0);
-  double total = 0;
+  double largest = 0;
   for (size_t n = 0; n < work.size(); ++n) {
     const Node& node = graph.nodes()[n];
     if (!is_layer(graph, node, statics) || !graph.type(node.inputs[1]).shape.is_constant()) continue;
     work[n] = layer_work(graph, node);
-    total += work[n];
+    largest = std::max(largest, work[n]);
   }
   std::vector<bool> chosen(graph.num_nodes(), false);
   for (size_t n = 0; n < work.size(); ++n) {
-    chosen[n] = work[n] > 0 && work[n] >= kWorthChanging * total && may_be_replaced(graph, graph.nodes()[n]);
+    chosen[n] =
+        work[n] > 0 && work[n] >= kWorthChanging * largest && may_be_replaced(graph, graph.nodes()[n]);
   }
   return chosen;
 }

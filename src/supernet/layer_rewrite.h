@@ -57,8 +57,9 @@ Attrs pointwise_attrs(int spatial_rank);
 // Those of the layer's own window, with groups and without an activation.
 Attrs window_attrs(const Layer& layer, int64_t groups = 1);
 
-// The block with `rule` applied to every layer that has a tenth of the work or more: it gives the value that
-// takes the place of the layer's output, or kNoValue to leave the layer as it is. nullptr when all stay.
+// The block with `rule` applied to every layer with at least a tenth of the work of the largest: it gives the
+// value that takes the place of the layer's output, or kNoValue to leave the layer as it is. nullptr when all
+// stay.
 using LayerRule = std::function<Result<ValueId>(LayerRewriter&, const Layer&)>;
 Result<ReplacementPtr> rewrite_layers(const BlockView& view, const LayerRule& rule);
 

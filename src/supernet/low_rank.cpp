@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <cmath>
 
 #include "ops/op_def.h"
 #include "supernet/layer_rewrite.h"
+#include "supernet/work.h"
 
 namespace limber {
 namespace {
@@ -10,16 +10,14 @@ namespace {
 // Finding the directions takes the cube of the shorter side: minutes beyond this.
 constexpr int64_t kMaxSide = 1536;
 
-// rank * (outputs + inputs * window) is `share` of outputs * inputs * window. Kernels work by the eight.
+// rank * (outputs + inputs * window) is about `share` of outputs * inputs * window.
 int64_t rank_for(const Layer& layer, double share) {
   const int64_t columns = layer.inputs * layer.window;
   const int64_t full = std::min(layer.outputs, columns);
   if (share >= 1) return full;
   const double exact = share * static_cast<double>(layer.outputs) * static_cast<double>(columns) /
                        static_cast<double>(layer.outputs + columns);
-  int64_t rank = static_cast<int64_t>(std::lround(exact));
-  if (exact >= 16) rank = std::lround(exact / 8) * 8;
-  return std::clamp<int64_t>(rank, 1, full);
+  return std::min(round_channels(exact), full);
 }
 
 Result<ValueId> low_rank_conv(LayerRewriter& r, const Layer& layer, const Factors::Pair& pair) {

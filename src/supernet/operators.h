@@ -53,8 +53,8 @@ Result<ReplacementPtr> make_shrunk(const BlockView& view, double amount);
 // The one block that changes the type stands for all; without such a one the largest does. At most one may.
 Result<ReplacementPtr> make_merged(const BlockView& view, double amount);
 
-// Those below replace layers (convolutions without groups, products with a weight matrix) that take a tenth
-// of the block's work or more, and leave everything else as it is.
+// Those below replace layers (convolutions without groups, products with a weight matrix) that take at least
+// a tenth of the work of the block's largest, and leave everything else as it is.
 
 // Two layers with `amount` of the flops and the best approximation of the weights that such two have.
 Result<ReplacementPtr> make_low_rank(const BlockView& view, double amount);

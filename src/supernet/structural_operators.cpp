@@ -1,6 +1,5 @@
 // Operators that keep the layers of a block as they are and leave out some of them, or parts.
 #include <algorithm>
-#include <cmath>
 
 #include "ops/op_def.h"
 #include "passes/channel_rank.h"
@@ -30,13 +29,9 @@ bool adds_to_input(const Graph& block) {
   return reached[block.outputs()[0].value.index];
 }
 
-// Kernels work on channels by the eight or sixteen: a few more cost nothing, a few fewer save nothing.
 size_t kept_units(int64_t units, double share) {
-  constexpr int64_t kStep = 8;
-  const double wanted = share * static_cast<double>(units);
-  int64_t count = std::lround(wanted);
-  if (units >= 4 * kStep) count = std::max<int64_t>(std::lround(wanted / kStep), 1) * kStep;
-  return static_cast<size_t>(std::clamp<int64_t>(count, 1, units));
+  if (share >= 1) return static_cast<size_t>(units);
+  return static_cast<size_t>(std::min(round_channels(share * static_cast<double>(units)), units));
 }
 
 }  // namespace

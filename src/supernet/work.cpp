@@ -1,5 +1,8 @@
 #include "supernet/work.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "ops/op_def.h"
 #include "runtime/choice.h"
 
@@ -19,6 +22,11 @@ int64_t parameter_elements(const Graph& graph) {
     if (stored) sum += value.type.shape.elements();
   }
   return sum;
+}
+
+int64_t round_channels(double wanted) {
+  const int64_t step = wanted >= 12 ? 16 : wanted >= 6 ? 8 : wanted >= 3 ? 4 : 1;
+  return std::max<int64_t>(1, std::lround(wanted / static_cast<double>(step)) * step);
 }
 
 Result<Graph> bind_one(const Graph& graph) {

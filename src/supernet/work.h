@@ -19,6 +19,10 @@ int64_t parameter_elements(const Graph& graph);
 // is not counted: a plan computes it once.
 Result<double> graph_flops(const Graph& graph);
 
+// A number of channels near `wanted`, at least 1, that kernels like: they work by the eight or sixteen, and
+// what is no such number often takes a slow way.
+int64_t round_channels(double wanted);
+
 // The graph with 1 for every symbolic dimension: one sample.
 Result<Graph> bind_one(const Graph& graph);
 

@@ -181,7 +181,7 @@ TEST(LowRank, FlopsFallToTheShareAndTheErrorGrows) {
     for (const double share : {0.5, 0.25}) {
       const auto made = make(make_low_rank, net, share);
       ASSERT_TRUE(made);
-      EXPECT_NEAR(flops_of(made->graph) / flops_of(net.graph), share, 0.12) << net.graph.name;
+      EXPECT_NEAR(flops_of(made->graph) / flops_of(net.graph), share, 0.15) << net.graph.name;
       const double error = relative_error(run_replacement(*made), expected);
       EXPECT_GT(error, before);
       before = error;
