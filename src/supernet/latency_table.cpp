@@ -1,0 +1,193 @@
+#include "supernet/latency_table.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/random.h"
+#include "passes/splice.h"
+#include "supernet/knapsack.h"
+#include "supernet/pieces.h"
+
+namespace limber {
+namespace {
+
+// Counts what is measured, and looks at the stop flag.
+class Meter {
+ public:
+  Meter(const ElasticModel& model, const std::vector<std::shared_ptr<Backend>>& backends,
+        const LatencyOptions& options)
+      : model_(model), backends_(backends), options_(options) {
+    for (const Block& block : model.blocks) count_ += static_cast<int>(block.alternatives.size());
+    count_ += static_cast<int>(model.exits.size()) + options.samples;
+  }
+
+  Result<double> piece(const Piece& piece) {
+    LIMBER_TRY(check_stop());
+    auto seconds = measure_latency(*piece.graph, model_.params, backends_, options_.measure);
+    if (!seconds.ok()) return seconds.status().in(describe(model_, piece));
+    report();
+    return seconds;
+  }
+  Result<double> variant(const Variant& variant) {
+    LIMBER_TRY(check_stop());
+    MeasureOptions whole = options_.measure;
+    whole.seconds *= 4;  // few, and everything is scaled by them
+    LIMBER_ASSIGN(const double seconds, measure_variant(model_, variant, backends_, whole));
+    report();
+    return seconds;
+  }
+
+ private:
+  Status check_stop() const {
+    if (options_.stop == nullptr || !options_.stop->load()) return {};
+    return error(Code::kResourceExhausted, "stopped after {} of {} measurements", done_, count_);
+  }
+  void report() {
+    ++done_;
+    if (options_.progress) options_.progress(done_, count_);
+  }
+
+  const ElasticModel& model_;
+  const std::vector<std::shared_ptr<Backend>>& backends_;
+  const LatencyOptions& options_;
+  int done_ = 0, count_ = 0;
+};
+
+SearchSpace space_of(const ElasticModel& model, const LatencyTable& table) {
+  SearchSpace space;
+  for (size_t b = 0; b < model.blocks.size(); ++b) {
+    auto& costs = space.blocks.emplace_back();
+    for (const Alternative& alternative : model.blocks[b].alternatives)
+      costs.push_back({.span = alternative.span, .seconds = table.blocks[b][costs.size()]});
+  }
+  return space;
+}
+
+// The original, the fastest, then random ones. At most `count`; each once.
+Result<std::vector<Variant>> sample_variants(const SearchSpace& space, int count, uint64_t seed) {
+  std::vector<Variant> variants = {space.original()};
+  const auto add = [&](Variant variant) {
+    const bool room = static_cast<int>(variants.size()) < count;
+    if (room && std::find(variants.begin(), variants.end(), variant) == variants.end())
+      variants.push_back(std::move(variant));
+  };
+  Prices nothing;
+  for (const auto& block : space.blocks) nothing.emplace_back(block.size(), 0.0);
+  LIMBER_ASSIGN(const auto front, price_front(space, nothing, space.cost(space.original()).seconds));
+  add(front.front().variant);
+  Random random(seed);
+  for (int i = 0; i < 2 * count; ++i) add(random_variant(space, random));
+  return variants;
+}
+
+// Mean square of how far predictions are off, as shares, with the best correction for this border.
+double fit_with_border(double border, LatencyTable& table) {
+  table.border = border;
+  table.correction = 1;
+  std::vector<double> ratios;
+  double mean = 0;
+  for (const LatencyTable::Sample& sample : table.samples) {
+    const double predicted = table.predict(sample.variant);
+    if (!(predicted > 0)) return std::numeric_limits<double>::infinity();
+    ratios.push_back(sample.seconds / predicted);
+    mean += ratios.back() / static_cast<double>(table.samples.size());
+  }
+  table.correction = mean;
+  double off = 0;
+  for (const double ratio : ratios) off += (ratio / mean - 1) * (ratio / mean - 1);
+  return off / static_cast<double>(ratios.size());
+}
+
+double median_original(const LatencyTable& table) {
+  std::vector<double> originals;
+  for (const auto& block : table.blocks) originals.push_back(block[0]);
+  const auto middle = originals.begin() + static_cast<std::ptrdiff_t>(originals.size() / 2);
+  std::nth_element(originals.begin(), middle, originals.end());
+  return *middle;
+}
+
+}  // namespace
+
+double LatencyTable::predict(const Variant& variant) const {
+  LIMBER_ASSERT(variant.choices.size() == blocks.size());
+  const ExitTime* exit = variant.exit < 0 ? nullptr : &exits[static_cast<size_t>(variant.exit)];
+  const size_t end = exit == nullptr ? blocks.size() : static_cast<size_t>(exit->after);
+  double sum = exit == nullptr ? 0 : inside(exit->seconds);
+  for (size_t b = 0; b < end; ++b) {
+    if (variant.choices[b] != Variant::kCovered) sum += seconds(b, static_cast<size_t>(variant.choices[b]));
+  }
+  return sum;
+}
+
+double LatencyTable::original() const {
+  double sum = 0;
+  for (const auto& block : blocks) sum += inside(block[0]);
+  return sum;
+}
+
+Status LatencyTable::check(const ElasticModel& model) const {
+  if (blocks.size() != model.blocks.size() || exits.size() != model.exits.size())
+    return invalid("the latency table has {} blocks and {} exits, the model {} and {}", blocks.size(),
+                   exits.size(), model.blocks.size(), model.exits.size());
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    if (blocks[b].size() != model.blocks[b].alternatives.size())
+      return invalid("the latency table has {} alternatives of block {} '{}', the model {}", blocks[b].size(),
+                     b, model.blocks[b].name, model.blocks[b].alternatives.size());
+  }
+  return {};
+}
+
+Result<LatencyTable> measure_latency_table(const ElasticModel& model,
+                                           const std::vector<std::shared_ptr<Backend>>& backends,
+                                           const LatencyOptions& options) {
+  if (options.samples < 1)
+    return invalid("{} whole variants to measure, expected 1 or more", options.samples);
+  Meter meter(model, backends, options);
+  LatencyTable table{.threads = options.measure.threads};
+  for (size_t b = 0; b < model.blocks.size(); ++b) {
+    auto& row = table.blocks.emplace_back();
+    for (const Alternative& alternative : model.blocks[b].alternatives) {
+      const Piece piece{static_cast<int>(b), static_cast<int>(row.size()), &alternative.graph};
+      LIMBER_ASSIGN(const double seconds, meter.piece(piece));
+      row.push_back(seconds);
+    }
+  }
+  for (const Exit& exit : model.exits) {
+    LIMBER_ASSIGN(const double seconds,
+                  meter.piece({Piece::kExit, static_cast<int>(table.exits.size()), &exit.graph}));
+    table.exits.push_back({exit.after, seconds});
+  }
+  LIMBER_ASSIGN(const auto variants, sample_variants(space_of(model, table), options.samples, options.seed));
+  for (const Variant& variant : variants) {
+    LIMBER_ASSIGN(const double seconds, meter.variant(variant));
+    table.samples.push_back({variant, seconds});
+  }
+  fit_correction(table);
+  return table;
+}
+
+Result<double> measure_variant(const ElasticModel& model, const Variant& variant,
+                               const std::vector<std::shared_ptr<Backend>>& backends,
+                               const MeasureOptions& options) {
+  LIMBER_ASSIGN(const auto pieces, pieces_of(model, variant));
+  std::vector<const Graph*> graphs;
+  for (const Piece& piece : pieces) graphs.push_back(piece.graph);
+  LIMBER_ASSIGN(const Graph whole, chain(graphs));
+  return measure_latency(whole, model.params, backends, options);
+}
+
+void fit_correction(LatencyTable& table) {
+  if (table.samples.empty()) return;
+  constexpr int kSteps = 20;
+  const double most = median_original(table) / 2;
+  // A border must explain more than the noise of measuring does.
+  const double needed = 0.8 * fit_with_border(0, table);
+  double best = needed, border = 0;
+  for (int i = 1; i <= kSteps; ++i) {
+    const double off = fit_with_border(most * i / kSteps, table);
+    if (off < best) best = off, border = table.border;
+  }
+  fit_with_border(border, table);
+}
+
+}  // namespace limber

@@ -1,0 +1,319 @@
+#include "supernet/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "supernet/price_model.h"
+
+namespace limber {
+namespace {
+
+constexpr int kTries = 50;  // to find a variant that is allowed and new, before giving up for now
+
+bool is_better(const Scored& a, const Scored& b) {
+  return a.accuracy != b.accuracy ? a.accuracy > b.accuracy : a.seconds < b.seconds;
+}
+
+bool is_plain(SearchMethod method) {
+  return method == SearchMethod::kPlainEvolution || method == SearchMethod::kPlainAnnealing;
+}
+
+// By how much of the time of what it replaces an alternative is shorter: a price where no errors are known.
+double saved_share(const SearchSpace& space, size_t block, const ChoiceCost& one) {
+  double whole = 0;
+  for (size_t i = 0; i < static_cast<size_t>(one.span); ++i) whole += space.at(block + i, 0).seconds;
+  return whole > 0 ? std::max(0.0, 1 - one.seconds / whole) : 0;
+}
+
+Prices error_prices(const SearchSpace& space, double exponent) {
+  bool known = false;
+  for (const auto& block : space.blocks)
+    known |= std::any_of(block.begin(), block.end(), [](const ChoiceCost& one) { return one.error > 0; });
+  Prices prices(space.size());
+  for (size_t b = 0; b < space.size(); ++b) {
+    for (const ChoiceCost& one : space.blocks[b])
+      prices[b].push_back(std::pow(known ? one.error : saved_share(space, b, one), exponent));
+    prices[b][0] = 0;
+  }
+  return prices;
+}
+
+void perturb(Prices& prices, double amount, Random& random) {
+  for (auto& block : prices) {
+    for (double& price : block) price *= std::exp(amount * random.normal());
+  }
+}
+
+Result<Band> make_band(const SearchSpace& space, const SearchOptions& options) {
+  LIMBER_TRY(space.check());
+  if (options.max_evaluations < 1 || options.group < 1 || options.population < 1)
+    return invalid("{} evaluations in groups of {} from {} parents, expected 1 or more of each",
+                   options.max_evaluations, options.group, options.population);
+  if (!(options.nearby >= 0 && options.nearby <= 1))
+    return invalid("near the limit is {} of it, expected a share in 0..1", options.nearby);
+  const double original = space.cost(space.original()).seconds;
+  const double limit = options.latency > 0 ? options.latency : options.latency_share * original;
+  if (!(limit > 0)) return invalid("a search needs a latency limit above 0");
+  const Band band{.low = options.nearby * std::min(limit, original),
+                  .high = limit,
+                  .max_flops = options.max_flops,
+                  .max_parameter_bytes = options.max_parameter_bytes};
+  // Fails, and says why, when there is nothing to find.
+  LIMBER_TRY(cheapest_variant(space, error_prices(space, 1), band).status());
+  return band;
+}
+
+class Searcher {
+ public:
+  Searcher(const SearchSpace& space, const EvaluateVariants& evaluate, const SearchOptions& options,
+           const Band& band)
+      : space_(space), evaluate_(evaluate), options_(options), band_(band), random_(options.seed) {
+    for (const Scored& one : options.known) note(one);
+    result_.limit = band.high;
+  }
+
+  Result<SearchResult> run() {
+    const bool annealing =
+        options_.method == SearchMethod::kAnnealing || options_.method == SearchMethod::kPlainAnnealing;
+    LIMBER_TRY(start());
+    LIMBER_TRY(annealing ? anneal() : evolve());
+    if (!best_) return error(Code::kResourceExhausted, "the search was stopped before its first evaluation");
+    result_.best = all_[*best_];
+    return std::move(result_);
+  }
+
+ private:
+  bool guided() const { return !is_plain(options_.method); }
+  int evaluations() const { return static_cast<int>(result_.evaluated.size()); }
+  size_t room() const {
+    const int left = std::min(options_.group, options_.max_evaluations - evaluations());
+    return static_cast<size_t>(std::max(left, 0)) -
+           std::min(group_.size(), static_cast<size_t>(std::max(left, 0)));
+  }
+  bool done() {
+    result_.stopped = options_.stop != nullptr && options_.stop->load();
+    return result_.stopped || evaluations() >= options_.max_evaluations;
+  }
+
+  void note(const Scored& one) {
+    if (!index_.emplace(one.variant.choices, all_.size()).second) return;
+    all_.push_back(one);
+    if (!band_.allows(space_.cost(one.variant))) return;
+    if (!best_ || is_better(one, all_[*best_])) best_ = all_.size() - 1;
+  }
+
+  bool is_known(const Variant& variant) const { return index_.contains(variant.choices); }
+  bool is_fresh(const Variant& variant) const {
+    return !is_known(variant) && std::find(group_.begin(), group_.end(), variant) == group_.end();
+  }
+  // Into the next group, when it is new and allowed and there is room.
+  bool propose(const Variant& variant) {
+    if (room() == 0 || !is_fresh(variant) || !band_.allows(space_.cost(variant))) return false;
+    group_.push_back(variant);
+    return true;
+  }
+
+  Status evaluate_group() {
+    if (group_.empty()) return {};
+    LIMBER_ASSIGN(const std::vector<double> accuracies, evaluate_(group_));
+    if (accuracies.size() != group_.size())
+      return error(Code::kInternal, "{} accuracies for {} variants", accuracies.size(), group_.size());
+    for (size_t i = 0; i < group_.size(); ++i) {
+      const Scored one{group_[i], space_.cost(group_[i]).seconds, accuracies[i]};
+      note(one);
+      result_.evaluated.push_back(one);
+      const double before = result_.curve.empty() ? one.accuracy : result_.curve.back();
+      result_.curve.push_back(std::max(before, one.accuracy));
+    }
+    group_.clear();
+    if (options_.progress)
+      options_.progress({evaluations(), options_.max_evaluations, best_ ? &all_[*best_] : nullptr});
+    return {};
+  }
+
+  Variant fresh_start() {
+    if (guided()) return nearby_variant(space_, band_, random_);
+    for (int i = 0; i < kTries; ++i) {
+      Variant variant = random_variant(space_, random_);
+      if (band_.allows(space_.cost(variant))) return variant;
+    }
+    Band below = band_;
+    below.low = 0;
+    return move_near(space_, below, random_variant(space_, random_), random_);
+  }
+
+  Variant mutate(const Variant& variant) {
+    return guided() ? nearby_mutation(space_, band_, variant, random_)
+                    : random_mutation(space_, variant, random_);
+  }
+
+  // The first groups.
+  Status start() {
+    std::vector<Variant> seeds;
+    if (guided() && options_.use_prices) {
+      LIMBER_ASSIGN(seeds, price_seeds(space_, band_, static_cast<size_t>(options_.group), random_));
+    }
+    for (const Variant& seed : seeds) propose(seed);
+    if (!done()) LIMBER_TRY(evaluate_group());
+    // What is learnt takes over from here; without it more must be seen first.
+    const int wanted = guided() && options_.refine ? options_.group : options_.population;
+    for (int tries = 0; evaluations() < wanted && tries < kTries && !done(); ++tries) {
+      for (int i = 0; i < kTries && room() > 0; ++i) propose(fresh_start());
+      LIMBER_TRY(evaluate_group());
+    }
+    return {};
+  }
+
+  // What knapsacks over learnt prices say, at first with the likeliest ones.
+  Status propose_by_prices(size_t count) {
+    if (all_.empty()) return {};
+    const PriceModel model(space_, all_);
+    for (int i = 0; i < 3 * static_cast<int>(count) && count > 0; ++i) {
+      const double doubt = i == 0 ? 0 : 0.5 + 0.25 * i;
+      LIMBER_ASSIGN(const Priced priced, cheapest_variant(space_, model.prices(doubt, random_), band_, 512));
+      if (propose(priced.variant)) --count;
+    }
+    return {};
+  }
+
+  // Indices of the best that are allowed.
+  std::vector<size_t> parents() const {
+    std::vector<size_t> best;
+    for (size_t i = 0; i < all_.size(); ++i) {
+      if (band_.allows(space_.cost(all_[i].variant))) best.push_back(i);
+    }
+    std::stable_sort(best.begin(), best.end(),
+                     [&](size_t a, size_t b) { return is_better(all_[a], all_[b]); });
+    best.resize(std::min(best.size(), static_cast<size_t>(options_.population)));
+    return best;
+  }
+
+  Variant child(const std::vector<size_t>& parents) {
+    // The better of two, so that the best have more children.
+    const auto pick = [&]() -> const Variant& {
+      const size_t a = random_.below(parents.size()), b = random_.below(parents.size());
+      return all_[parents[std::min(a, b)]].variant;
+    };
+    if (parents.size() < 2 || random_.below(4) != 0) return mutate(pick());
+    Variant crossed = cross(space_, pick(), pick(), random_);
+    return guided() ? move_near(space_, band_, std::move(crossed), random_) : crossed;
+  }
+
+  Status evolve() {
+    for (int idle = 0; idle < kTries && !done();) {
+      if (guided() && options_.refine) LIMBER_TRY(propose_by_prices((room() + 1) / 2));
+      const auto best = parents();
+      for (int i = 0; i < kTries && room() > 0 && !best.empty(); ++i) propose(child(best));
+      for (int i = 0; i < kTries && room() > 0; ++i) propose(fresh_start());
+      idle = group_.empty() ? idle + 1 : 0;
+      LIMBER_TRY(evaluate_group());
+    }
+    return {};
+  }
+
+  double accuracy_of(const Variant& variant) const { return all_[index_.at(variant.choices)].accuracy; }
+
+  bool accepts(double from, double to) {
+    constexpr double kHot = 0.02, kCold = 0.0005;  // in accuracy
+    const double share = static_cast<double>(evaluations()) / options_.max_evaluations;
+    return to >= from || random_.uniform() < std::exp((to - from) / (kHot * std::pow(kCold / kHot, share)));
+  }
+
+  // The next step of a chain that leads to something new. Steps to what is known are taken or not at once.
+  std::optional<Variant> step(Variant& at) {
+    for (int i = 0; i < kTries; ++i) {
+      Variant next = mutate(at);
+      if (is_known(next)) {
+        if (band_.allows(space_.cost(next)) && accepts(accuracy_of(at), accuracy_of(next)))
+          at = std::move(next);
+      } else if (propose(next)) {
+        return next;
+      }
+    }
+    return std::nullopt;
+  }
+
+  Status anneal() {
+    std::vector<Variant> chains;
+    for (const size_t i : parents()) chains.push_back(all_[i].variant);
+    chains.resize(std::min(chains.size(), static_cast<size_t>(options_.group)));
+    for (int idle = 0; idle < kTries && !done() && !chains.empty();) {
+      std::vector<std::optional<Variant>> next(chains.size());
+      size_t first = 0;
+      if (guided() && options_.refine) {
+        LIMBER_TRY(propose_by_prices((room() + 1) / 2));
+        for (; first < group_.size() && first < chains.size(); ++first) next[first] = group_[first];
+      }
+      for (size_t c = first; c < chains.size() && room() > 0; ++c) next[c] = step(chains[c]);
+      idle = group_.empty() ? idle + 1 : 0;
+      LIMBER_TRY(evaluate_group());
+      for (size_t c = 0; c < chains.size(); ++c) {
+        if (next[c] && accepts(accuracy_of(chains[c]), accuracy_of(*next[c])))
+          chains[c] = *std::move(next[c]);
+      }
+    }
+    return {};
+  }
+
+  const SearchSpace& space_;
+  const EvaluateVariants& evaluate_;
+  const SearchOptions& options_;
+  const Band band_;
+  Random random_;
+  std::vector<Scored> all_;  // known before, and evaluated here
+  std::map<std::vector<int>, size_t> index_;
+  std::optional<size_t> best_;
+  std::vector<Variant> group_;
+  SearchResult result_;
+};
+
+}  // namespace
+
+Result<SearchResult> search_variants(const SearchSpace& space, const EvaluateVariants& evaluate,
+                                     const SearchOptions& options) {
+  LIMBER_ASSIGN(const Band band, make_band(space, options));
+  return Searcher(space, evaluate, options, band).run();
+}
+
+Result<std::vector<Variant>> price_seeds(const SearchSpace& space, const Band& band, size_t count,
+                                         Random& random) {
+  constexpr double kExponents[] = {1, 0.5, 2, 0.75};
+  std::vector<Variant> seeds;
+  for (size_t i = 0; i < 4 * count && seeds.size() < count; ++i) {
+    Prices prices = error_prices(space, kExponents[i % std::size(kExponents)]);
+    if (i >= std::size(kExponents)) perturb(prices, 0.1 * static_cast<double>(i), random);
+    LIMBER_ASSIGN(Priced priced, cheapest_variant(space, prices, band, 1024));
+    if (std::find(seeds.begin(), seeds.end(), priced.variant) == seeds.end())
+      seeds.push_back(std::move(priced.variant));
+  }
+  return seeds;
+}
+
+std::vector<Scored> pareto_front(std::vector<Scored> scored) {
+  std::stable_sort(scored.begin(), scored.end(), [](const Scored& a, const Scored& b) {
+    return a.seconds != b.seconds ? a.seconds < b.seconds : a.accuracy > b.accuracy;
+  });
+  std::vector<Scored> front;
+  for (Scored& one : scored) {
+    if (front.empty() || one.accuracy > front.back().accuracy) front.push_back(std::move(one));
+  }
+  return front;
+}
+
+std::vector<Scored> best_per_level(std::span<const Scored> scored, std::span<const double> levels) {
+  std::vector<Scored> pool;
+  for (const double level : levels) {
+    const Scored* best = nullptr;
+    for (const Scored& one : scored) {
+      if (one.seconds <= level && (best == nullptr || is_better(one, *best))) best = &one;
+    }
+    const bool there = best != nullptr && std::any_of(pool.begin(), pool.end(), [&](const Scored& one) {
+                         return one.variant == best->variant;
+                       });
+    if (best != nullptr && !there) pool.push_back(*best);
+  }
+  return pool;
+}
+
+}  // namespace limber
