@@ -16,6 +16,7 @@ void add_export(CommandLine& line);
 void add_train(CommandLine& line);
 void add_eval(CommandLine& line);
 void add_elastify(CommandLine& line);
+void add_search(CommandLine& line);
 void add_report(CommandLine& line);
 
 std::string version_text();

@@ -3,18 +3,35 @@
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/options.h"
+#include "variant/elastic_folder.h"
 
 namespace limber {
 namespace {
 
 struct ExportCommand : CommonOptions {
   std::string output;
+  std::string variant;
   bool fold = false;
   ExportOptions format;
 };
 
+Result<Model> load_variant(const ExportCommand& options) {
+  LIMBER_ASSIGN(const ElasticFolder folder, load_elastic(options.model));
+  Variant variant = original_variant(folder.model);
+  if (!options.variant.empty()) {
+    LIMBER_ASSIGN(variant, parse_variant(options.variant));
+  }
+  Model model;
+  LIMBER_ASSIGN(model.graph, materialize(folder.model, variant));
+  model.params = folder.model.params;
+  return model;
+}
+
 Result<int> run_export(const ExportCommand& options) {
-  LIMBER_ASSIGN(Model model, load(options));
+  const bool elastic = is_elastic(options.model);
+  if (!elastic && !options.variant.empty())
+    return usage_error(invalid("--variant is for the folder of an elastic model; {} is none", options.model));
+  LIMBER_ASSIGN(Model model, elastic ? load_variant(options) : load(options));
   const size_t before = model.graph.num_nodes();
   if (options.fold) {
     LIMBER_ASSIGN(model, fold_for_inference(model));
@@ -41,6 +58,7 @@ void add_export(CommandLine& line) {
       line.add("export", "Write a model as plain ONNX", [options] { return run_export(*options); });
   add_common(arguments, *options);
   arguments.text("-o,--output", options->output, "FILE", "File to write", Arguments::Need::kRequired);
+  arguments.text("--variant", options->variant, "V", "Of an elastic model, which; default the original");
   arguments.flag("--fold", options->fold, "Fold normalisation into weights and drop what does nothing");
   arguments.number("--opset", options->format.opset, 17, 18, "Operator set of the file: 17 (default) or 18");
   arguments.flag("--external-data", options->format.external_data, "Weights in a second file, FILE.data");

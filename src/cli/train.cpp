@@ -1,7 +1,6 @@
 // limber train: fits a classifier to labelled images.
 #include <spdlog/spdlog.h>
 
-
 #include "cli/classifier.h"
 #include "cli/commands.h"
 #include "cli/elastic_console.h"
