@@ -8,40 +8,13 @@
 #include <csignal>
 #include <thread>
 
-#include "base/file.h"
-#include "base/hash.h"
-#include "base/random.h"
 #include "tests/data/files.h"
-#include "variant/lmdb_check.h"
+#include "tests/variant/table_case.h"
 
 namespace limber::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::unique_ptr<VariantTable> open_table(const std::string& path) {
-  auto table = VariantTable::open(path);
-  EXPECT_TRUE(table.ok()) << table.status().message();
-  return table.ok() ? *std::move(table) : nullptr;
-}
-
-// Values from few, so that many are equal.
-VariantRecord random_record(Random& random, size_t blocks = 4) {
-  VariantRecord r;
-  r.context = random.below(3) == 0 ? "cpu/4 threads" : "cpu/1 thread";
-  for (size_t b = 0; b < blocks; ++b) r.variant.choices.push_back(static_cast<int>(random.below(5)) - 1);
-  if (random.below(4) == 0) r.variant.exit = static_cast<int>(random.below(3));
-  if (random.below(4) == 0) r.variant.confidence = 0.25 * static_cast<double>(1 + random.below(4));
-  r.predicted_s = 0.001 * static_cast<double>(1 + random.below(40));
-  if (random.below(2) == 0) r.measured_s = 0.001 * static_cast<double>(1 + random.below(40));
-  r.accuracy = 0.01 * static_cast<double>(random.below(101));
-  r.images = static_cast<int64_t>(random.below(10000));
-  r.memory_bytes = 1000 * random.below(50);
-  r.parameter_bytes = random.below(1 << 30);
-  r.flops = 1e6 * static_cast<double>(random.below(50));
-  if (random.below(3) == 0) r.energy_j = random.uniform();
-  return r;
-}
 
 using Model = std::map<std::pair<std::string, std::string>, VariantRecord>;  // what a table should hold
 
@@ -393,97 +366,6 @@ TEST(VariantTable, AFullDiskIsAStatus) {
   EXPECT_EQ((*table->index())->size(), 1u);
   Random random(2);
   EXPECT_TRUE(table->put(random_record(random, 50)).ok());
-}
-
-// --- damage -----------------------------------------------------------------------------------------------
-
-std::string filled_table(const std::string& path) {
-  auto table = open_table(path);
-  Random random(6);
-  for (int round = 0; round < 6; ++round) {
-    std::vector<VariantRecord> batch;
-    for (int n = 0; n < 60; ++n) batch.push_back(random_record(random, n == 0 ? 3000 : 8));
-    EXPECT_TRUE(table->put(batch).ok());
-    EXPECT_TRUE(table->erase(batch[0].context, batch[0].variant).ok());
-  }
-  std::vector<VariantRecord> last = {random_record(random, 3000)};
-  EXPECT_TRUE(table->put(last).ok());
-  table.reset();
-  return *os_files().read(path, size_t{1} << 24);
-}
-
-Status check_bytes(const std::string& bytes) {
-  const auto file = std::as_bytes(std::span(bytes));
-  LIMBER_TRY(check_lmdb_header(file, size_t{1} << 28));
-  return check_lmdb(file);
-}
-
-// Opens the file and works with it, unless it is refused: whatever is wrong must be a Status.
-void expect_no_crash(const std::string& path, const std::string& bytes, const std::string& what) {
-  // Most are found to be damaged without a file, which is faster.
-  if (Random(Hasher().add(bytes).digest()).below(8) != 0 && !check_bytes(bytes).ok()) return;
-  fs::remove(path + "-lock");
-  ASSERT_TRUE(os_files().write(path, bytes).ok());
-  auto table = VariantTable::open(path);
-  if (!table.ok()) {
-    EXPECT_NE(table.status().message().find("t.mdb"), std::string::npos) << table.status().message();
-    return;
-  }
-  Random random(1);
-  for (int i = 0; i < 3; ++i)
-    EXPECT_TRUE((*table)->put(random_record(random, 1 + random.below(2000))).ok()) << what;
-  EXPECT_TRUE((*table)->index().ok()) << what;
-  table->reset();
-  EXPECT_TRUE(VariantTable::open(path).ok()) << what;
-}
-
-TEST(VariantTable, FlippedBitsAreAStatus) {
-  const Folder folder;
-  const std::string path = folder / "t.mdb", good = filled_table(path);
-  ASSERT_TRUE(check_bytes(good).ok()) << check_bytes(good).message();
-  Random random(7);
-  for (int i = 0; i < 600; ++i) {
-    std::string bad = good;
-    // Headers of pages, and the entries at their start, more often than what records hold.
-    const size_t page = random.below(good.size() / 4096) * 4096;
-    const size_t at = i % 3 == 0 ? random.below(good.size()) : page + random.below(i % 3 == 1 ? 16 : 160);
-    bad[at] = static_cast<char>(bad[at] ^ (1 << random.below(8)));
-    expect_no_crash(path, bad, fmt::format("bit flipped at {}", at));
-  }
-  for (int i = 0; i < 200; ++i) {
-    std::string bad = good;
-    const size_t page = random.below(good.size() / 4096) * 4096;
-    for (size_t at = page; at < page + 64; ++at) {
-      if (random.below(3) == 0) bad[at] = static_cast<char>(random.below(256));
-    }
-    expect_no_crash(path, bad, fmt::format("page {} overwritten", page / 4096));
-  }
-}
-
-TEST(VariantTable, PagesThatMovedAreAStatus) {
-  const Folder folder;
-  const std::string path = folder / "t.mdb", good = filled_table(path);
-  const size_t pages = good.size() / 4096;
-  Random random(8);
-  for (int i = 0; i < 150; ++i) {
-    std::string bad = good;
-    bad.replace(random.below(pages) * 4096, 4096, good.substr(random.below(pages) * 4096, 4096));
-    expect_no_crash(path, bad, "page replaced");
-  }
-}
-
-TEST(VariantTable, TruncatedAndForeignFilesAreAStatus) {
-  const Folder folder;
-  const std::string path = folder / "t.mdb", good = filled_table(path);
-  for (size_t size = 1; size < good.size(); size += 1021)
-    expect_no_crash(path, good.substr(0, size), fmt::format("cut to {}", size));
-  for (const std::string& text : {std::string("no table"), std::string(9000, 'x'), std::string(9000, '\0')}) {
-    fs::remove(path + "-lock");
-    ASSERT_TRUE(os_files().write(path, text).ok());
-    expect_failure(VariantTable::open(path), Code::kCorrupt, {"t.mdb"});
-  }
-  ASSERT_TRUE(os_files().write(path, "").ok());  // made, never written
-  EXPECT_TRUE(VariantTable::open(path).ok());
 }
 
 }  // namespace
