@@ -155,6 +155,7 @@ Result<std::unique_ptr<TrainingSession>> build_training(const Model& model, cons
   const BuildSpec spec = build_spec(options, true);
   TrainingOptions training;
   training.step.batch = std::max<int64_t>(1, options.batch);
+  training.step.batch_norm = BatchNormMode::kAuto;  // as limber train does
   training.threads = thread_count(spec);
   training.step.optimizer.effects = true;  // what elastic training is measured with costs nothing otherwise
   if (train.last > 0) {
