@@ -18,7 +18,7 @@ class Meter {
         const LatencyOptions& options)
       : model_(model), backends_(backends), options_(options) {
     for (const Block& block : model.blocks) count_ += static_cast<int>(block.alternatives.size());
-    count_ += static_cast<int>(model.exits.size()) + options.samples;
+    count_ = (count_ + static_cast<int>(model.exits.size()) + options.samples) * options.rounds;
   }
 
   Result<double> piece(const Piece& piece) {
@@ -52,6 +52,29 @@ class Meter {
   const LatencyOptions& options_;
   int done_ = 0, count_ = 0;
 };
+
+constexpr double kUnknown = std::numeric_limits<double>::infinity();
+
+// Everything once; what is there already becomes less or stays.
+Status measure_pieces(const ElasticModel& model, Meter& meter, LatencyTable& table) {
+  table.blocks.resize(model.blocks.size());
+  for (size_t b = 0; b < model.blocks.size(); ++b) {
+    const auto& alternatives = model.blocks[b].alternatives;
+    table.blocks[b].resize(alternatives.size(), kUnknown);
+    for (size_t a = 0; a < alternatives.size(); ++a) {
+      LIMBER_ASSIGN(const double seconds,
+                    meter.piece({static_cast<int>(b), static_cast<int>(a), &alternatives[a].graph}));
+      table.blocks[b][a] = std::min(table.blocks[b][a], seconds);
+    }
+  }
+  table.exits.resize(model.exits.size(), {.seconds = kUnknown});
+  for (size_t e = 0; e < model.exits.size(); ++e) {
+    LIMBER_ASSIGN(const double seconds,
+                  meter.piece({Piece::kExit, static_cast<int>(e), &model.exits[e].graph}));
+    table.exits[e] = {model.exits[e].after, std::min(table.exits[e].seconds, seconds)};
+  }
+  return {};
+}
 
 SearchSpace space_of(const ElasticModel& model, const LatencyTable& table) {
   SearchSpace space;
@@ -142,25 +165,17 @@ Result<LatencyTable> measure_latency_table(const ElasticModel& model,
                                            const LatencyOptions& options) {
   if (options.samples < 1)
     return invalid("{} whole variants to measure, expected 1 or more", options.samples);
+  if (options.rounds < 1) return invalid("{} rounds of measuring, expected 1 or more", options.rounds);
   Meter meter(model, backends, options);
   LatencyTable table{.threads = options.measure.threads};
-  for (size_t b = 0; b < model.blocks.size(); ++b) {
-    auto& row = table.blocks.emplace_back();
-    for (const Alternative& alternative : model.blocks[b].alternatives) {
-      const Piece piece{static_cast<int>(b), static_cast<int>(row.size()), &alternative.graph};
-      LIMBER_ASSIGN(const double seconds, meter.piece(piece));
-      row.push_back(seconds);
-    }
-  }
-  for (const Exit& exit : model.exits) {
-    LIMBER_ASSIGN(const double seconds,
-                  meter.piece({Piece::kExit, static_cast<int>(table.exits.size()), &exit.graph}));
-    table.exits.push_back({exit.after, seconds});
-  }
+  for (int round = 0; round < options.rounds; ++round) LIMBER_TRY(measure_pieces(model, meter, table));
   LIMBER_ASSIGN(const auto variants, sample_variants(space_of(model, table), options.samples, options.seed));
-  for (const Variant& variant : variants) {
-    LIMBER_ASSIGN(const double seconds, meter.variant(variant));
-    table.samples.push_back({variant, seconds});
+  for (const Variant& variant : variants) table.samples.push_back({variant, kUnknown});
+  for (int round = 0; round < options.rounds; ++round) {
+    for (LatencyTable::Sample& sample : table.samples) {
+      LIMBER_ASSIGN(const double seconds, meter.variant(sample.variant));
+      sample.seconds = std::min(sample.seconds, seconds);
+    }
   }
   fit_correction(table);
   return table;

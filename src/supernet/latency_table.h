@@ -45,11 +45,12 @@ struct LatencyTable {
 };
 
 struct LatencyOptions {
-  MeasureOptions measure{.seconds = 0.03};
+  MeasureOptions measure{.seconds = 0.01};
+  int rounds = 3;   // all is measured so often, and the least counts: others on the machine only ever add
   int samples = 4;  // whole variants that are measured, the original and the fastest among them; 1 or more
   uint64_t seed = 0;
   const std::atomic<bool>* stop = nullptr;
-  std::function<void(int done, int count)> progress;  // after each alternative, exit and whole variant
+  std::function<void(int done, int count)> progress;  // after each measurement
 };
 
 // kResourceExhausted when the flag stopped it.
