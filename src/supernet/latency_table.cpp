@@ -249,7 +249,7 @@ Result<double> measure_variant(const ElasticModel& model, const Variant& variant
                                const MeasureOptions& options) {
   LIMBER_ASSIGN(const auto pieces, pieces_of(model, variant));
   std::vector<const Graph*> graphs;
-  for (const Piece& piece : pieces) graphs.push_back(piece.graph);
+  for (const VariantPiece& piece : pieces) graphs.push_back(piece.graph);
   LIMBER_ASSIGN(const Graph whole, chain(graphs));
   return measure_latency(whole, model.params, backends, options);
 }

@@ -70,7 +70,7 @@ class BlockRunnerTest : public ::testing::TestWithParam<const char*> {
     const auto pieces = pieces_of(model_, variant);
     EXPECT_TRUE(pieces.ok());
     std::vector<const Graph*> graphs;
-    for (const Piece& piece : *pieces) graphs.push_back(piece.graph);
+    for (const VariantPiece& piece : *pieces) graphs.push_back(piece.graph);
     const auto whole = chain(graphs);
     EXPECT_TRUE(whole.ok()) << whole.status().message();
     CompileOptions options;
