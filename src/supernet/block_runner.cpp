@@ -39,8 +39,8 @@ Tensor head_of(const Tensor& tensor, int64_t count) {
   return Tensor({tensor.dtype(), Shape(dims)}, tensor.buffer());
 }
 
-bool ends_model(const ElasticModel& model, const Piece& piece) {
-  if (piece.block == Piece::kExit) return true;
+bool ends_model(const ElasticModel& model, const VariantPiece& piece) {
+  if (piece.block == VariantPiece::kExit) return true;
   const auto block = static_cast<size_t>(piece.block);
   const int span = model.blocks[block].alternatives[static_cast<size_t>(piece.choice)].span;
   return block + static_cast<size_t>(span) == model.blocks.size();
@@ -90,7 +90,7 @@ Result<std::unique_ptr<BlockRunner>> BlockRunner::create(const ElasticModel& mod
   return runner;
 }
 
-Result<Session*> BlockRunner::session(const Piece& piece) {
+Result<Session*> BlockRunner::session(const VariantPiece& piece) {
   std::unique_ptr<Session>& made = sessions_[{piece.block, piece.choice}];
   if (made != nullptr) return made.get();
   CompileOptions how{.threads = options_.threads};
@@ -102,7 +102,7 @@ Result<Session*> BlockRunner::session(const Piece& piece) {
   return made.get();
 }
 
-Result<Tensor> BlockRunner::execute(const Piece& piece, const Tensor& features) {
+Result<Tensor> BlockRunner::execute(const VariantPiece& piece, const Tensor& features) {
   LIMBER_ASSIGN(Session* const session, this->session(piece));
   LIMBER_TRY(feed(features, session->input(0)));
   LIMBER_TRY(session->run());
@@ -112,7 +112,7 @@ Result<Tensor> BlockRunner::execute(const Piece& piece, const Tensor& features) 
 
 Result<Tensor> BlockRunner::execute(const Source& source) {
   Tensor features = source.features;
-  for (const Piece& piece : source.pieces) {
+  for (const VariantPiece& piece : source.pieces) {
     LIMBER_ASSIGN(features, execute(piece, features));
   }
   return features;
@@ -125,7 +125,7 @@ Result<BlockRunner::TreeNode> BlockRunner::make_tree(std::span<const Variant> va
     LIMBER_ASSIGN(const auto pieces, pieces_of(model_, variants[v]));
     count += static_cast<int64_t>(pieces.size());
     TreeNode* node = &root;
-    for (const Piece& piece : pieces) {
+    for (const VariantPiece& piece : pieces) {
       auto next = std::find_if(node->next.begin(), node->next.end(),
                                [&](const TreeNode& other) { return other.piece.same_as(piece); });
       if (next == node->next.end()) next = node->next.insert(next, TreeNode{.piece = piece});

@@ -69,14 +69,14 @@ class BlockRunner {
 
  private:
   struct TreeNode {
-    Piece piece;  // the root has none
+    VariantPiece piece;  // the root has none
     std::vector<TreeNode> next;
     std::vector<size_t> variants;  // that end here
   };
   // Where features come from: a tensor, and what must still run on it.
   struct Source {
     Tensor features;
-    std::vector<Piece> pieces;
+    std::vector<VariantPiece> pieces;
   };
   using Visit = std::function<Status(size_t variant, const Tensor& output)>;
 
@@ -86,15 +86,15 @@ class BlockRunner {
   Result<TreeNode> make_tree(std::span<const Variant> variants, int64_t& pieces) const;
   Status visit_tree(const TreeNode& node, Source source, const Visit& visit);
   Result<Tensor> execute(const Source& source);
-  Result<Tensor> execute(const Piece& piece, const Tensor& features);
-  Result<Session*> session(const Piece& piece);
+  Result<Tensor> execute(const VariantPiece& piece, const Tensor& features);
+  Result<Session*> session(const VariantPiece& piece);
 
   const ElasticModel& model_;
   const std::vector<std::shared_ptr<Backend>> backends_;
   const BlockRunnerOptions options_;
   int64_t classes_ = 0;
   std::shared_ptr<SharedMemory> memory_;
-  std::map<std::pair<int, int>, std::unique_ptr<Session>> sessions_;  // by Piece::block and choice
+  std::map<std::pair<int, int>, std::unique_ptr<Session>> sessions_;  // by VariantPiece::block and choice
   size_t cached_bytes_ = 0;
   ReuseCounts counts_;
 };

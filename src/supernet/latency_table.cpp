@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <set>
 
 #include "base/random.h"
 #include "passes/splice.h"
@@ -17,14 +19,17 @@ class Meter {
   Meter(const ElasticModel& model, const std::vector<std::shared_ptr<Backend>>& backends,
         const LatencyOptions& options)
       : model_(model), backends_(backends), options_(options) {
-    for (const Block& block : model.blocks) count_ += static_cast<int>(block.alternatives.size());
-    count_ += static_cast<int>(model.exits.size()) + options.samples;
+    for (const Block& block : model.blocks) {
+      std::set<int> spans;
+      for (const Alternative& alternative : block.alternatives) spans.insert(alternative.span);
+      count_ += static_cast<int>(block.alternatives.size() + spans.size());
+    }
+    count_ = (count_ + static_cast<int>(model.exits.size()) + options.samples) * options.rounds;
   }
 
-  Result<double> piece(const Piece& piece) {
+  Result<double> graph(const Graph& graph) {
     LIMBER_TRY(check_stop());
-    auto seconds = measure_latency(*piece.graph, model_.params, backends_, options_.measure);
-    if (!seconds.ok()) return seconds.status().in(describe(model_, piece));
+    LIMBER_ASSIGN(const double seconds, measure_latency(graph, model_.params, backends_, options_.measure));
     report();
     return seconds;
   }
@@ -52,6 +57,85 @@ class Meter {
   const LatencyOptions& options_;
   int done_ = 0, count_ = 0;
 };
+
+constexpr double kUnknown = std::numeric_limits<double>::infinity();
+
+void keep_least(double& least, double seconds) { least = std::min(least, seconds); }
+
+// Seconds as they are measured.
+struct Timings {
+  explicit Timings(const ElasticModel& model)
+      : alone(model.blocks.size(), kUnknown),
+        whole(model.blocks.size()),
+        exits(model.exits.size(), kUnknown) {
+    for (const Block& block : model.blocks) amid.emplace_back(block.alternatives.size(), kUnknown);
+  }
+  std::vector<double> alone;              // by block: the original by itself
+  std::vector<std::vector<double>> amid;  // by block and alternative: between the original neighbours
+  // By block and number of blocks: so many originals between the original neighbours.
+  std::vector<std::map<int, double>> whole;
+  std::vector<double> exits;
+};
+
+// The graphs given, with the originals of the blocks before and behind them.
+Result<Graph> between_neighbours(const ElasticModel& model, size_t block, size_t end,
+                                 std::vector<const Graph*> graphs) {
+  if (block > 0) graphs.insert(graphs.begin(), &model.blocks[block - 1].alternatives[0].graph);
+  if (end < model.blocks.size()) graphs.push_back(&model.blocks[end].alternatives[0].graph);
+  return chain(graphs);
+}
+
+Status measure_block(const ElasticModel& model, size_t b, Meter& meter, Timings& times) {
+  const auto& alternatives = model.blocks[b].alternatives;
+  LIMBER_ASSIGN(const double alone, meter.graph(alternatives[0].graph));
+  keep_least(times.alone[b], alone);
+  for (size_t a = 0; a < alternatives.size(); ++a) {
+    const size_t end = b + static_cast<size_t>(alternatives[a].span);
+    LIMBER_ASSIGN(const Graph graph, between_neighbours(model, b, end, {&alternatives[a].graph}));
+    LIMBER_ASSIGN(const double seconds, meter.graph(graph));
+    keep_least(times.amid[b][a], seconds);
+  }
+  times.whole[b][1] = times.amid[b][0];
+  std::vector<const Graph*> originals;
+  std::set<int> spans;
+  for (const Alternative& alternative : alternatives) spans.insert(alternative.span);
+  for (const int span : spans) {
+    const size_t end = b + static_cast<size_t>(span);
+    while (b + originals.size() < end)
+      originals.push_back(&model.blocks[b + originals.size()].alternatives[0].graph);
+    if (span == 1) continue;
+    LIMBER_ASSIGN(const Graph graph, between_neighbours(model, b, end, originals));
+    LIMBER_ASSIGN(const double seconds, meter.graph(graph));
+    keep_least(times.whole[b].try_emplace(span, kUnknown).first->second, seconds);
+  }
+  return {};
+}
+
+// Everything once; what is there already becomes less or stays.
+Status measure_all(const ElasticModel& model, Meter& meter, Timings& times) {
+  for (size_t b = 0; b < model.blocks.size(); ++b)
+    LIMBER_TRY(measure_block(model, b, meter, times).in(fmt::format("block '{}'", model.blocks[b].name)));
+  for (size_t e = 0; e < model.exits.size(); ++e) {
+    LIMBER_ASSIGN(const double seconds, meter.graph(model.exits[e].graph));
+    keep_least(times.exits[e], seconds);
+  }
+  return {};
+}
+
+// What the originals take, and what it changes to put an alternative in their place.
+void fill_table(const ElasticModel& model, const Timings& times, LatencyTable& table) {
+  constexpr double kLeast = 1e-8;
+  for (size_t b = 0; b < model.blocks.size(); ++b) {
+    auto& row = table.blocks.emplace_back();
+    for (const Alternative& alternative : model.blocks[b].alternatives) {
+      double seconds = times.amid[b][row.size()] - times.whole[b].at(alternative.span);
+      for (size_t i = 0; i < static_cast<size_t>(alternative.span); ++i) seconds += times.alone[b + i];
+      row.push_back(std::max(seconds, kLeast));
+    }
+  }
+  for (size_t e = 0; e < model.exits.size(); ++e)
+    table.exits.push_back({model.exits[e].after, times.exits[e]});
+}
 
 SearchSpace space_of(const ElasticModel& model, const LatencyTable& table) {
   SearchSpace space;
@@ -142,25 +226,19 @@ Result<LatencyTable> measure_latency_table(const ElasticModel& model,
                                            const LatencyOptions& options) {
   if (options.samples < 1)
     return invalid("{} whole variants to measure, expected 1 or more", options.samples);
+  if (options.rounds < 1) return invalid("{} rounds of measuring, expected 1 or more", options.rounds);
   Meter meter(model, backends, options);
   LatencyTable table{.threads = options.measure.threads};
-  for (size_t b = 0; b < model.blocks.size(); ++b) {
-    auto& row = table.blocks.emplace_back();
-    for (const Alternative& alternative : model.blocks[b].alternatives) {
-      const Piece piece{static_cast<int>(b), static_cast<int>(row.size()), &alternative.graph};
-      LIMBER_ASSIGN(const double seconds, meter.piece(piece));
-      row.push_back(seconds);
-    }
-  }
-  for (const Exit& exit : model.exits) {
-    LIMBER_ASSIGN(const double seconds,
-                  meter.piece({Piece::kExit, static_cast<int>(table.exits.size()), &exit.graph}));
-    table.exits.push_back({exit.after, seconds});
-  }
+  Timings times(model);
+  for (int round = 0; round < options.rounds; ++round) LIMBER_TRY(measure_all(model, meter, times));
+  fill_table(model, times, table);
   LIMBER_ASSIGN(const auto variants, sample_variants(space_of(model, table), options.samples, options.seed));
-  for (const Variant& variant : variants) {
-    LIMBER_ASSIGN(const double seconds, meter.variant(variant));
-    table.samples.push_back({variant, seconds});
+  for (const Variant& variant : variants) table.samples.push_back({variant, kUnknown});
+  for (int round = 0; round < options.rounds; ++round) {
+    for (LatencyTable::Sample& sample : table.samples) {
+      LIMBER_ASSIGN(const double seconds, meter.variant(sample.variant));
+      sample.seconds = std::min(sample.seconds, seconds);
+    }
   }
   fit_correction(table);
   return table;
@@ -171,7 +249,7 @@ Result<double> measure_variant(const ElasticModel& model, const Variant& variant
                                const MeasureOptions& options) {
   LIMBER_ASSIGN(const auto pieces, pieces_of(model, variant));
   std::vector<const Graph*> graphs;
-  for (const Piece& piece : pieces) graphs.push_back(piece.graph);
+  for (const VariantPiece& piece : pieces) graphs.push_back(piece.graph);
   LIMBER_ASSIGN(const Graph whole, chain(graphs));
   return measure_latency(whole, model.params, backends, options);
 }

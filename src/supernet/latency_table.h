@@ -25,10 +25,10 @@ struct LatencyTable {
   };
 
   int threads = 1;
-  std::vector<std::vector<double>> blocks;  // by block and alternative: alone
-  std::vector<ExitTime> exits;              // alone
-  // What an alternative takes inside a variant is correction * max(seconds alone - border, 0): at the borders
-  // of what runs alone data are brought into plain layout, which a whole plan has no need of.
+  std::vector<std::vector<double>> blocks;  // by block and alternative
+  std::vector<ExitTime> exits;
+  // What an alternative takes inside a variant is correction * max(seconds - border, 0): at the borders of
+  // what runs alone data are brought into plain layout, which a whole plan has no need of.
   double border = 0, correction = 1;
   std::vector<Sample> samples;  // that border and correction were learnt from; the original first
 
@@ -45,13 +45,16 @@ struct LatencyTable {
 };
 
 struct LatencyOptions {
-  MeasureOptions measure{.seconds = 0.03};
+  MeasureOptions measure{.seconds = 0.01};
+  int rounds = 2;   // all is measured so often, and the least counts: others on the machine only ever add
   int samples = 4;  // whole variants that are measured, the original and the fastest among them; 1 or more
   uint64_t seed = 0;
   const std::atomic<bool>* stop = nullptr;
-  std::function<void(int done, int count)> progress;  // after each alternative, exit and whole variant
+  std::function<void(int done, int count)> progress;  // after each measurement
 };
 
+// Originals are measured alone. Other alternatives are measured between the original neighbours and compared
+// with the originals there: alone, layouts and so implementations may be others than inside a variant.
 // kResourceExhausted when the flag stopped it.
 Result<LatencyTable> measure_latency_table(const ElasticModel& model,
                                            const std::vector<std::shared_ptr<Backend>>& backends,

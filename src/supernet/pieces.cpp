@@ -12,11 +12,11 @@ Result<size_t> blocks_before_end(const ElasticModel& model, const Variant& varia
 
 }  // namespace
 
-Result<std::vector<Piece>> pieces_of(const ElasticModel& model, const Variant& variant) {
+Result<std::vector<VariantPiece>> pieces_of(const ElasticModel& model, const Variant& variant) {
   LIMBER_ASSIGN(const size_t end, blocks_before_end(model, variant));
   if (variant.choices.size() != model.blocks.size())
     return invalid("{} choices for {} blocks", variant.choices.size(), model.blocks.size());
-  std::vector<Piece> pieces;
+  std::vector<VariantPiece> pieces;
   for (size_t b = 0; b < end;) {
     const auto& alternatives = model.blocks[b].alternatives;
     const int choice = variant.choices[b];
@@ -33,12 +33,13 @@ Result<std::vector<Piece>> pieces_of(const ElasticModel& model, const Variant& v
     }
   }
   if (variant.exit >= 0)
-    pieces.push_back({Piece::kExit, variant.exit, &model.exits[static_cast<size_t>(variant.exit)].graph});
+    pieces.push_back(
+        {VariantPiece::kExit, variant.exit, &model.exits[static_cast<size_t>(variant.exit)].graph});
   return pieces;
 }
 
-std::string describe(const ElasticModel& model, const Piece& piece) {
-  if (piece.block == Piece::kExit)
+std::string describe(const ElasticModel& model, const VariantPiece& piece) {
+  if (piece.block == VariantPiece::kExit)
     return fmt::format("exit '{}'", model.exits[static_cast<size_t>(piece.choice)].name);
   const Block& block = model.blocks[static_cast<size_t>(piece.block)];
   return fmt::format("block {} '{}' {}", piece.block, block.name,

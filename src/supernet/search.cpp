@@ -45,6 +45,14 @@ void perturb(Prices& prices, double amount, Random& random) {
   }
 }
 
+double total_price(const Prices& prices, const Variant& variant) {
+  double sum = 0;
+  for (size_t b = 0; b < prices.size(); ++b) {
+    if (variant.choices[b] != Variant::kCovered) sum += prices[b][static_cast<size_t>(variant.choices[b])];
+  }
+  return sum;
+}
+
 Result<Band> make_band(const SearchSpace& space, const SearchOptions& options) {
   LIMBER_TRY(space.check());
   if (options.max_evaluations < 1 || options.group < 1 || options.population < 1)
@@ -166,11 +174,9 @@ class Searcher {
   }
 
   // What knapsacks over learnt prices say, at first with the likeliest ones.
-  Status propose_by_prices(size_t count) {
-    if (all_.empty()) return {};
-    const PriceModel model(space_, all_);
+  Status propose_by_prices(const PriceModel& model, size_t count) {
     for (int i = 0; i < 3 * static_cast<int>(count) && count > 0; ++i) {
-      const double doubt = i == 0 ? 0 : 0.5 + 0.25 * i;
+      const double doubt = 0.5 * i;
       LIMBER_ASSIGN(const Priced priced, cheapest_variant(space_, model.prices(doubt, random_), band_, 512));
       if (propose(priced.variant)) --count;
     }
@@ -200,11 +206,26 @@ class Searcher {
     return guided() ? move_near(space_, band_, std::move(crossed), random_) : crossed;
   }
 
+  // Of a few children the cheapest, by prices as they might be.
+  Variant cheap_child(const std::vector<size_t>& parents, const PriceModel& model) {
+    constexpr int kChildren = 6;
+    const Prices prices = model.prices(1, random_);
+    Variant best = child(parents);
+    for (int i = 1; i < kChildren; ++i) {
+      Variant other = child(parents);
+      if (is_fresh(other) && total_price(prices, other) < total_price(prices, best)) best = std::move(other);
+    }
+    return best;
+  }
+
   Status evolve() {
     for (int idle = 0; idle < kTries && !done();) {
-      if (guided() && options_.refine) LIMBER_TRY(propose_by_prices((room() + 1) / 2));
+      std::optional<PriceModel> model;
+      if (guided() && options_.refine && !all_.empty()) model.emplace(space_, all_);
+      if (model) LIMBER_TRY(propose_by_prices(*model, (room() + 1) / 2));
       const auto best = parents();
-      for (int i = 0; i < kTries && room() > 0 && !best.empty(); ++i) propose(child(best));
+      for (int i = 0; i < kTries && room() > 0 && !best.empty(); ++i)
+        propose(model ? cheap_child(best, *model) : child(best));
       for (int i = 0; i < kTries && room() > 0; ++i) propose(fresh_start());
       idle = group_.empty() ? idle + 1 : 0;
       LIMBER_TRY(evaluate_group());
@@ -242,7 +263,7 @@ class Searcher {
       std::vector<std::optional<Variant>> next(chains.size());
       size_t first = 0;
       if (guided() && options_.refine) {
-        LIMBER_TRY(propose_by_prices((room() + 1) / 2));
+        LIMBER_TRY(propose_by_prices(PriceModel(space_, all_), (room() + 1) / 2));
         for (; first < group_.size() && first < chains.size(); ++first) next[first] = group_[first];
       }
       for (size_t c = first; c < chains.size() && room() > 0; ++c) next[c] = step(chains[c]);

@@ -70,7 +70,7 @@ class BlockRunnerTest : public ::testing::TestWithParam<const char*> {
     const auto pieces = pieces_of(model_, variant);
     EXPECT_TRUE(pieces.ok());
     std::vector<const Graph*> graphs;
-    for (const Piece& piece : *pieces) graphs.push_back(piece.graph);
+    for (const VariantPiece& piece : *pieces) graphs.push_back(piece.graph);
     const auto whole = chain(graphs);
     EXPECT_TRUE(whole.ok()) << whole.status().message();
     CompileOptions options;
@@ -178,6 +178,29 @@ TEST_P(BlockRunnerTest, ALimitedCacheSavesLess) {
   }
   EXPECT_GT(last, 0);
   EXPECT_LT(last, 1);
+}
+
+TEST_P(BlockRunnerTest, ExitsEndVariants) {
+  // An exit that computes what the rest of the model does.
+  const size_t after = model_.blocks.size() - 2;
+  std::vector<const Graph*> rest;
+  for (size_t b = after; b < model_.blocks.size(); ++b)
+    rest.push_back(&model_.blocks[b].alternatives[0].graph);
+  auto graph = chain(rest);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  model_.exits.push_back({"rest", static_cast<int>(after), *std::move(graph)});
+  EvaluationSet set = make_set();
+  const auto runner = make_runner();
+  ASSERT_TRUE(runner->label_by_original(set).ok());
+  const int64_t before = runner->counts().executed;
+  Variant early = space().original();
+  early.exit = 0;
+  early.choices.back() = 99;  // does not run
+  const auto counted = runner->count_correct(std::vector<Variant>{early, space().original()}, set);
+  ASSERT_TRUE(counted.ok()) << counted.status().message();
+  EXPECT_EQ(*counted, (std::vector<int64_t>{10, 10}));
+  EXPECT_EQ(runner->counts().executed - before,
+            static_cast<int64_t>(set.images.size() * (model_.blocks.size() + 1)));
 }
 
 TEST_P(BlockRunnerTest, SeesParametersThatChanged) {
