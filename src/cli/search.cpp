@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/clock.h"
 #include "cli/commands.h"
@@ -186,7 +187,7 @@ Result<int> run_search(SearchCommand& options) {
   if (options.search.latency <= 0 && options.search.latency_share <= 0)
     return usage_error(
         invalid("--latency is missing: a share of the original's, as in 60%, or a time, as in 12ms"));
-  if (!is_elastic(options.model))
+  if (!std::filesystem::exists(options.model + "/manifest.json"))
     return usage_error(invalid("{} is no elastic model; 'limber elastify' makes one", options.model));
   LIMBER_ASSIGN(ElasticFolder folder, load_elastic(options.model));
   const BuildSpec spec = build_spec(options, false);
