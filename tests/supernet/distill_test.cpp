@@ -10,27 +10,27 @@
 namespace limber {
 namespace {
 
-constexpr int64_t kBatch = 8;
+constexpr int64_t kDistillBatch = 8;
 
-Tensor random_images(const Graph& model, uint64_t seed) {
+Tensor noise_images(const Graph& model, uint64_t seed) {
   Shape shape = model.type(model.inputs()[0]).shape;
-  shape[0] = Dim(kBatch);
+  shape[0] = Dim(kDistillBatch);
   Tensor images = *Tensor::allocate({DType::kF32, shape});
   Random random(seed);
   for (float& v : images.data<float>()) v = static_cast<float>(random.normal());
   return images;
 }
 
-struct Case {
+struct DistillCase {
   Graph graph;
   ElasticModel model;
   std::map<std::string, Tensor> before;  // the model's own parameters
 };
 
-Case make_case(const std::vector<std::string>& operators) {
+DistillCase make_distill_case(const std::vector<std::string>& operators) {
   auto builtin = make_builtin("resnet8");
   EXPECT_TRUE(builtin.ok()) << builtin.status().message();
-  Case made{builtin->graph, {}, {}};
+  DistillCase made{builtin->graph, {}, {}};
   for (const std::string& name : builtin->params->names()) {
     const Tensor tensor = *builtin->params->get(name);
     Tensor copy = *Tensor::allocate(tensor.type());
@@ -44,12 +44,12 @@ Case make_case(const std::vector<std::string>& operators) {
 }
 
 TEST(Distill, ErrorsFallAndTheModelStays) {
-  Case c = make_case({"shrink50"});
-  auto distiller = Distiller::create(c.model, test::cpu_backends(), {.batch = kBatch});
+  DistillCase c = make_distill_case({"shrink50"});
+  auto distiller = Distiller::create(c.model, test::cpu_backends(), {.batch = kDistillBatch});
   ASSERT_TRUE(distiller.ok()) << distiller.status().message();
   ASSERT_GT((*distiller)->students(), 0u);
   std::vector<Tensor> batches;
-  for (uint64_t i = 0; i < 4; ++i) batches.push_back(random_images(c.graph, i));
+  for (uint64_t i = 0; i < 4; ++i) batches.push_back(noise_images(c.graph, i));
   ASSERT_TRUE((*distiller)->judge(batches).ok());
   const auto mean_error = [&] {
     double sum = 0;
@@ -73,11 +73,11 @@ TEST(Distill, ErrorsFallAndTheModelStays) {
 }
 
 TEST(Distill, WhatHasNothingOfItsOwnIsOnlyJudged) {
-  Case c = make_case({"skip"});
-  auto distiller = Distiller::create(c.model, test::cpu_backends(), {.batch = kBatch});
+  DistillCase c = make_distill_case({"skip"});
+  auto distiller = Distiller::create(c.model, test::cpu_backends(), {.batch = kDistillBatch});
   ASSERT_TRUE(distiller.ok()) << distiller.status().message();
   EXPECT_EQ((*distiller)->students(), 0u);
-  const std::vector<Tensor> batches = {random_images(c.graph, 1)};
+  const std::vector<Tensor> batches = {noise_images(c.graph, 1)};
   ASSERT_TRUE((*distiller)->judge(batches).ok());
   int judged = 0;
   for (const Block& block : c.model.blocks) {

@@ -91,7 +91,7 @@ Tensor run_replacement(const Replacement& made) {
 
 double flops_of(const Graph& graph) { return *graph_flops(graph); }
 
-double relative_error(const Tensor& found, const Tensor& expected) {
+double squared_share(const Tensor& found, const Tensor& expected) {
   double error = 0, size = 0;
   for (int64_t i = 0; i < found.elements(); ++i) {
     const double e = element_as_double(expected, i), d = element_as_double(found, i) - e;
@@ -182,7 +182,7 @@ TEST(LowRank, FlopsFallToTheShareAndTheErrorGrows) {
       const auto made = make(make_low_rank, net, share);
       ASSERT_TRUE(made);
       EXPECT_NEAR(flops_of(made->graph) / flops_of(net.graph), share, 0.15) << net.graph.name;
-      const double error = relative_error(run_replacement(*made), expected);
+      const double error = squared_share(run_replacement(*made), expected);
       EXPECT_GT(error, before);
       before = error;
     }
