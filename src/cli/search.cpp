@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "base/clock.h"
 #include "cli/commands.h"
@@ -119,13 +120,48 @@ Result<SearchResult> search(Work& work, double& original_accuracy) {
   return result;
 }
 
-Status keep(const Work& work, const SearchResult& result, double best_measured) {
+struct Outcome {
+  double original_s = 0, original_accuracy = 0, limit_s = 0, seconds = 0;
+  Scored best;
+  double best_s = 0;   // measured
+  bool within = true;  // false: nothing that was timed keeps the limit, and `best` is the fastest of it
+};
+
+// The most accurate that keeps the limit when it is timed as a whole: predictions are sums, and machines
+// change.
+Status confirm(const Work& work, const SearchResult& result, std::map<std::string, double>& measured,
+               Outcome& outcome) {
+  constexpr size_t kTries = 12;
+  const SearchOptions& asked = work.options.search;
+  const MeasureOptions how{.threads = work.threads, .seconds = 0.2};
+  const Variant original = original_variant(work.folder.model);
+  LIMBER_ASSIGN(outcome.original_s, measure_variant(work.folder.model, original, work.backends, how));
+  outcome.limit_s = asked.latency > 0 ? asked.latency : asked.latency_share * outcome.original_s;
+  std::vector<Scored> candidates = result.evaluated;
+  std::stable_sort(candidates.begin(), candidates.end(), [](const Scored& a, const Scored& b) {
+    return std::pair(-a.accuracy, a.seconds) < std::pair(-b.accuracy, b.seconds);
+  });
+  outcome.within = false;
+  for (size_t i = 0; i < std::min(candidates.size(), kTries) && !outcome.within; ++i) {
+    const Variant& variant = candidates[i].variant;
+    LIMBER_ASSIGN(const double seconds, measure_variant(work.folder.model, variant, work.backends, how));
+    measured[print(variant)] = seconds;
+    outcome.within = seconds <= outcome.limit_s;
+    if (i > 0 && !outcome.within && seconds >= outcome.best_s) continue;
+    outcome.best = candidates[i];
+    outcome.best_s = seconds;
+  }
+  return {};
+}
+
+Status keep(const Work& work, const SearchResult& result, const std::map<std::string, double>& measured) {
   LIMBER_ASSIGN(const auto table, VariantTable::open(variants_in(work.folder.path)));
   std::vector<VariantRecord> records;
   for (const Scored& scored : result.evaluated) {
     LIMBER_ASSIGN(const GraphCost cost, cost_of(work.folder.model, scored.variant));
     VariantRecord record{.context = work.context(), .variant = scored.variant, .predicted_s = scored.seconds};
-    if (scored.variant == result.best.variant) record.measured_s = best_measured;
+    const auto timed = measured.find(print(scored.variant));
+    if (timed != measured.end()) record.measured_s = timed->second;
     record.accuracy = scored.accuracy;
     record.images = work.images.count();
     record.parameter_bytes = cost.parameter_bytes;
@@ -135,12 +171,8 @@ Status keep(const Work& work, const SearchResult& result, double best_measured) 
   return table->put(records);
 }
 
-struct Outcome {
-  double original_s = 0, original_accuracy = 0, best_s = 0, seconds = 0;
-};
-
 Status report(const Work& work, const SearchResult& result, const Outcome& outcome) {
-  const Scored& best = result.best;
+  const Scored& best = outcome.best;
   LIMBER_ASSIGN(const GraphCost cost, cost_of(work.folder.model, best.variant));
   const std::vector<Scored> front = pareto_front(result.evaluated);
   if (work.options.json) {
@@ -152,7 +184,8 @@ Status report(const Work& work, const SearchResult& result, const Outcome& outco
                              {"accuracy", best.accuracy},
                              {"predicted_s", best.seconds},
                              {"measured_s", outcome.best_s},
-                             {"limit_s", result.limit},
+                             {"limit_s", outcome.limit_s},
+                             {"within", outcome.within},
                              {"original_s", outcome.original_s},
                              {"original_accuracy", outcome.original_accuracy},
                              {"images", work.images.count()},
@@ -197,13 +230,15 @@ Result<int> run_search(SearchCommand& options) {
   LIMBER_TRY(measure_blocks(work));
   Outcome outcome;
   LIMBER_ASSIGN(const SearchResult result, search(work, outcome.original_accuracy));
-  const MeasureOptions how{.threads = work.threads, .seconds = 0.2};
-  LIMBER_ASSIGN(outcome.best_s, measure_variant(work.folder.model, result.best.variant, work.backends, how));
-  LIMBER_ASSIGN(outcome.original_s,
-                measure_variant(work.folder.model, original_variant(work.folder.model), work.backends, how));
-  LIMBER_TRY(keep(work, result, outcome.best_s));
+  std::map<std::string, double> measured;
+  LIMBER_TRY(confirm(work, result, measured, outcome));
+  LIMBER_TRY(keep(work, result, measured));
   outcome.seconds = now_seconds() - start;
   LIMBER_TRY(report(work, result, outcome));
+  if (!outcome.within)
+    fmt::print(stderr,
+               "warning: none of the best keeps {} when it is timed as a whole; the fastest takes {}\n",
+               show_seconds(outcome.limit_s), show_seconds(outcome.best_s));
   return kExitDone;
 }
 

@@ -155,8 +155,8 @@ Status ElasticTrainer::restore() {
     asked_rho_ = rho_;
     debt_ = note.at("debt");
     survey_seconds_ = note.at("survey_seconds");
-    surveyed_at_ = note.at("surveyed_at");
-    surveyed_full_ = note.at("surveyed_full");
+    surveyed_at_ = note.value("surveyed_at", int64_t{0});  // older versions knew one survey only
+    surveyed_full_ = note.value("surveyed_full", 0.0);
     correction_ = note.at("correction");
     bias_ = note.at("bias");
     overhead_ = note.at("overhead");

@@ -54,7 +54,7 @@ OptionTexts describe(const TrainerOptions& options) {
   texts["loss"] = loss_name(step.loss.kind);
   texts["label-smoothing"] = fmt::format("{}", step.loss.label_smoothing);
   texts["mixup"] = fmt::format("{}", options.mixup);
-  texts["cache-features"] = options.training.feature_bytes > 0 ? "on" : "off";
+  if (options.training.feature_bytes > 0) texts["cache-features"] = "on";
   texts["bn"] = batch_norm_name(step.batch_norm);
   texts["train"] = fmt::format("{}", fmt::join(options.train, " "));
   texts["freeze"] = fmt::format("{}", fmt::join(options.freeze, " "));
