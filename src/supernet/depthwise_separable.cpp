@@ -10,7 +10,7 @@ struct SeparatedWeights {
 
 // What an input channel contributes, [outputs, window], as a window times a column: its leading singular
 // pair.
-SeparatedWeights separate(const Layer& layer) {
+SeparatedWeights separate(const WeightLayer& layer) {
   SeparatedWeights result{Matrix(layer.inputs, layer.window), Matrix(layer.outputs, layer.inputs)};
   const auto weights = layer.weights.data<float>();
   Matrix channel(layer.outputs, layer.window);
@@ -29,7 +29,7 @@ SeparatedWeights separate(const Layer& layer) {
 }  // namespace
 
 Result<ReplacementPtr> make_depthwise_separable(const BlockView& view, double /*amount*/) {
-  return rewrite_layers(view, [](LayerRewriter& r, const Layer& layer) -> Result<ValueId> {
+  return rewrite_layers(view, [](LayerRewriter& r, const WeightLayer& layer) -> Result<ValueId> {
     if (!layer.conv || layer.window == 1 || layer.inputs == 1) return kNoValue;
     const SeparatedWeights separated = separate(layer);
     Shape first = layer.weights.shape(), second{layer.outputs, layer.inputs};

@@ -10,7 +10,7 @@ namespace {
 
 // A window of odd sizes whose middle lies on the place it is computed for: then 1x1 with the same strides
 // gives outputs of the same size.
-bool is_centred(const Layer& layer) {
+bool is_centred(const WeightLayer& layer) {
   const Shape& shape = layer.weights.shape();
   const auto& pads = layer.node.attrs.ints("pads");
   const auto& dilations = layer.node.attrs.ints("dilations");
@@ -25,7 +25,7 @@ bool is_centred(const Layer& layer) {
 
 // Channels of the squeeze, so that all has `share` of the flops: it works on the input's places, of which
 // there are as many per output as the strides say.
-int64_t squeezed_channels(const Layer& layer, double share) {
+int64_t squeezed_channels(const WeightLayer& layer, double share) {
   const auto& strides = layer.node.attrs.ints("strides");
   const int64_t places = std::accumulate(strides.begin(), strides.end(), int64_t{1}, std::multiplies<>());
   const double before = static_cast<double>(layer.outputs * layer.inputs * layer.window);
@@ -35,7 +35,7 @@ int64_t squeezed_channels(const Layer& layer, double share) {
 }
 
 // [inputs, outputs * window]: what each input channel gives to all outputs.
-Matrix by_input(const Layer& layer) {
+Matrix by_input(const WeightLayer& layer) {
   Matrix m(layer.inputs, layer.outputs * layer.window);
   const auto weights = layer.weights.data<float>();
   for (int64_t o = 0; o < layer.outputs; ++o) {
@@ -48,7 +48,7 @@ Matrix by_input(const Layer& layer) {
 }
 
 // The share of the weights' squares that is in the middle of the window, for half of the outputs.
-double middle_share(const Layer& layer, int64_t first, int64_t count) {
+double middle_share(const WeightLayer& layer, int64_t first, int64_t count) {
   const auto weights = layer.weights.data<float>();
   double middle = 0, all = 0;
   for (int64_t i = first * layer.inputs; i < (first + count) * layer.inputs; ++i) {
@@ -65,7 +65,7 @@ double middle_share(const Layer& layer, int64_t first, int64_t count) {
 // window]. Without a window only the middle of it is taken.
 class ExpandHalf {
  public:
-  ExpandHalf(LayerRewriter& r, const Layer& layer, const Matrix& right, int64_t first, int64_t count)
+  ExpandHalf(LayerRewriter& r, const WeightLayer& layer, const Matrix& right, int64_t first, int64_t count)
       : r_(r), layer_(layer), right_(right), first_(first), count_(count) {}
 
   Result<ValueId> emit_to(ValueId squeezed, bool windowed) {
@@ -90,7 +90,7 @@ class ExpandHalf {
 
  private:
   LayerRewriter& r_;
-  const Layer& layer_;
+  const WeightLayer& layer_;
   const Matrix& right_;
   const int64_t first_, count_;
 };
@@ -104,7 +104,7 @@ bool is_bare(const Node& node) {
 }  // namespace
 
 Result<ReplacementPtr> make_fire(const BlockView& view, double amount) {
-  return rewrite_layers(view, [&](LayerRewriter& r, const Layer& layer) -> Result<ValueId> {
+  return rewrite_layers(view, [&](LayerRewriter& r, const WeightLayer& layer) -> Result<ValueId> {
     if (!layer.conv || layer.window == 1 || layer.outputs % 2 != 0 || !is_centred(layer)) return kNoValue;
     if (!is_bare(layer.node)) return kNoValue;
     const Factors& factors = view.factors.get(layer.weight + "/by_input", [&] { return by_input(layer); });

@@ -40,7 +40,7 @@ Result<ValueId> shuffle_channels(Graph& graph, ValueId x, int64_t groups, const 
 }
 
 // The weights between channels that are left in one group.
-Matrix grouped_weights(const Layer& layer, int64_t groups, bool shuffled) {
+Matrix grouped_weights(const WeightLayer& layer, int64_t groups, bool shuffled) {
   const int64_t width = layer.inputs / groups, per_group = layer.outputs / groups;
   Matrix result(layer.outputs, width * layer.window);
   const auto weights = layer.weights.data<float>();
@@ -59,7 +59,7 @@ Matrix grouped_weights(const Layer& layer, int64_t groups, bool shuffled) {
 
 Result<ReplacementPtr> make_grouped_shuffle(const BlockView& view, double amount) {
   const int64_t groups = std::lround(1 / amount);
-  return rewrite_layers(view, [groups](LayerRewriter& r, const Layer& layer) -> Result<ValueId> {
+  return rewrite_layers(view, [groups](LayerRewriter& r, const WeightLayer& layer) -> Result<ValueId> {
     const bool even = layer.inputs % groups == 0 && layer.outputs % groups == 0;
     const int64_t narrowest = std::min(layer.inputs, layer.outputs) / groups;
     if (!layer.conv || !even || narrowest < kMinGroupWidth || layer.weights.type().rank() >= kMaxRank)

@@ -73,11 +73,11 @@ std::vector<bool> layers_to_replace(const Graph& graph) {
   return chosen;
 }
 
-Result<Layer> describe_layer(const BlockView& view, const Node& node) {
+Result<WeightLayer> describe_layer(const BlockView& view, const Node& node) {
   const Graph& graph = view.graph();
   const StoredWeight stored = stored_weight(graph, node);
   const Value& weight = graph.value(stored.parameter);
-  Layer layer{.graph = graph, .node = node, .weight = weight.name};
+  WeightLayer layer{.graph = graph, .node = node, .weight = weight.name};
   LIMBER_ASSIGN(layer.weights, view.params.get(weight.name));
   if (layer.weights.type() != weight.type) {
     return invalid("parameter '{}' has type {}, the graph expects {}", weight.name,
@@ -94,7 +94,7 @@ Result<Layer> describe_layer(const BlockView& view, const Node& node) {
 
 }  // namespace
 
-Matrix Layer::matrix() const {
+Matrix WeightLayer::matrix() const {
   const bool as_stored = conv || turned;
   Matrix m(as_stored ? outputs : inputs, as_stored ? inputs * window : outputs);
   const auto values = weights.data<float>();
@@ -102,14 +102,14 @@ Matrix Layer::matrix() const {
   return as_stored ? m : transposed(m);
 }
 
-const Factors& Layer::factors(FactorCache& cache) const {
+const Factors& WeightLayer::factors(FactorCache& cache) const {
   return cache.get(weight, [this] { return matrix(); });
 }
 
 LayerRewriter::LayerRewriter(const BlockView& view, Replacement& result)
     : view_(view), result_(result), copy_(view.graph(), result.graph) {}
 
-ValueId LayerRewriter::add_weight(const Layer& layer, std::string_view suffix, const Matrix& values,
+ValueId LayerRewriter::add_weight(const WeightLayer& layer, std::string_view suffix, const Matrix& values,
                                   Shape shape) {
   std::vector<float> floats(values.data.begin(), values.data.end());
   const ValueId v = graph().add_parameter(fmt::format("{}.{}", layer.weight, suffix), {DType::kF32, shape});
@@ -121,7 +121,7 @@ Result<ValueId> LayerRewriter::convolve(ValueId x, ValueId w, Attrs attrs, std::
   return emit(graph(), OpKind::kConv, {x, w}, std::move(attrs), name);
 }
 
-Result<ValueId> LayerRewriter::finish(const Layer& layer, ValueId x, ValueId w, Attrs attrs) {
+Result<ValueId> LayerRewriter::finish(const WeightLayer& layer, ValueId x, ValueId w, Attrs attrs) {
   for (const char* name : {"act", "act_alpha", "act_beta"}) {
     if (const AttrValue* value = layer.node.attrs.find(name)) attrs.set(name, *value);
   }
@@ -137,7 +137,7 @@ Attrs pointwise_attrs(int spatial_rank) {
           {"dilations", std::vector<int64_t>(rank, 1)}};
 }
 
-Attrs window_attrs(const Layer& layer, int64_t groups) {
+Attrs window_attrs(const WeightLayer& layer, int64_t groups) {
   Attrs attrs;
   for (const char* name : {"strides", "pads", "dilations"}) attrs.set(name, layer.node.attrs.ints(name));
   if (groups != 1) attrs.set("groups", groups);
@@ -158,7 +158,7 @@ Result<ReplacementPtr> rewrite_layers(const BlockView& view, const LayerRule& ru
     const Node& node = block.nodes()[n];
     ValueId in_place = kNoValue;
     if (chosen[n]) {
-      LIMBER_ASSIGN(const Layer layer, describe_layer(view, node));
+      LIMBER_ASSIGN(const WeightLayer layer, describe_layer(view, node));
       LIMBER_ASSIGN(in_place, rule(rewriter, layer));
     }
     if (in_place == kNoValue) {

@@ -12,7 +12,7 @@
 namespace limber {
 
 // A convolution without groups, or a product with a weight matrix, that is worth replacing.
-struct Layer {
+struct WeightLayer {
   const Graph& graph;  // of the block
   const Node& node;
   std::string weight;  // the parameter's name
@@ -34,18 +34,18 @@ class LayerRewriter {
   LayerRewriter(const BlockView& view, Replacement& result);
 
   // The value in the new graph that the layer reads.
-  ValueId input(const Layer& layer) { return copy_.value(layer.node.inputs[0]); }
+  ValueId input(const WeightLayer& layer) { return copy_.value(layer.node.inputs[0]); }
   // A parameter of the new graph, called as the layer's weight with a suffix.
-  ValueId add_weight(const Layer& layer, std::string_view suffix, const Matrix& values, Shape shape);
+  ValueId add_weight(const WeightLayer& layer, std::string_view suffix, const Matrix& values, Shape shape);
   // A convolution that reads `x` with these attributes and none of bias, residual and activation.
   Result<ValueId> convolve(ValueId x, ValueId w, Attrs attrs, std::string_view name);
   // The layer with another input and weight in place of its own; bias, residual and activation as they were.
-  Result<ValueId> finish(const Layer& layer, ValueId x, ValueId w, Attrs attrs);
+  Result<ValueId> finish(const WeightLayer& layer, ValueId x, ValueId w, Attrs attrs);
   Graph& graph() { return result_.graph; }
 
  private:
   friend Result<ReplacementPtr> rewrite_layers(
-      const BlockView& view, const std::function<Result<ValueId>(LayerRewriter&, const Layer&)>& rule);
+      const BlockView& view, const std::function<Result<ValueId>(LayerRewriter&, const WeightLayer&)>& rule);
 
   const BlockView& view_;
   Replacement& result_;
@@ -55,12 +55,12 @@ class LayerRewriter {
 // Strides, pads and dilations of a 1x1 window that reads every place once.
 Attrs pointwise_attrs(int spatial_rank);
 // Those of the layer's own window, with groups and without an activation.
-Attrs window_attrs(const Layer& layer, int64_t groups = 1);
+Attrs window_attrs(const WeightLayer& layer, int64_t groups = 1);
 
 // The block with `rule` applied to every layer with at least a tenth of the work of the largest: it gives the
 // value that takes the place of the layer's output, or kNoValue to leave the layer as it is. nullptr when all
 // stay.
-using LayerRule = std::function<Result<ValueId>(LayerRewriter&, const Layer&)>;
+using LayerRule = std::function<Result<ValueId>(LayerRewriter&, const WeightLayer&)>;
 Result<ReplacementPtr> rewrite_layers(const BlockView& view, const LayerRule& rule);
 
 }  // namespace limber

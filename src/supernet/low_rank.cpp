@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kMaxSide = 1536;
 
 // rank * (outputs + inputs * window) is about `share` of outputs * inputs * window.
-int64_t rank_for(const Layer& layer, double share) {
+int64_t rank_for(const WeightLayer& layer, double share) {
   const int64_t columns = layer.inputs * layer.window;
   const int64_t full = std::min(layer.outputs, columns);
   if (share >= 1) return full;
@@ -20,7 +20,7 @@ int64_t rank_for(const Layer& layer, double share) {
   return std::min(round_channels(exact), full);
 }
 
-Result<ValueId> low_rank_conv(LayerRewriter& r, const Layer& layer, const Factors::Pair& pair) {
+Result<ValueId> low_rank_conv(LayerRewriter& r, const WeightLayer& layer, const Factors::Pair& pair) {
   Shape first = layer.weights.shape();
   first[0] = pair.right.rows;
   Shape second({layer.outputs, pair.left.columns});
@@ -33,7 +33,7 @@ Result<ValueId> low_rank_conv(LayerRewriter& r, const Layer& layer, const Factor
 }
 
 // x w = (x right^T) left^T, with w[inputs, outputs] ~ (left right)^T.
-Result<ValueId> low_rank_product(LayerRewriter& r, const Layer& layer, const Factors::Pair& pair) {
+Result<ValueId> low_rank_product(LayerRewriter& r, const WeightLayer& layer, const Factors::Pair& pair) {
   const int64_t rank = pair.right.rows;
   const ValueId right = r.add_weight(layer, "reduce", transposed(pair.right), {layer.inputs, rank});
   const ValueId left = r.add_weight(layer, "restore", transposed(pair.left), {rank, layer.outputs});
@@ -47,7 +47,7 @@ Result<ValueId> low_rank_product(LayerRewriter& r, const Layer& layer, const Fac
 }  // namespace
 
 Result<ReplacementPtr> make_low_rank(const BlockView& view, double amount) {
-  return rewrite_layers(view, [&](LayerRewriter& r, const Layer& layer) -> Result<ValueId> {
+  return rewrite_layers(view, [&](LayerRewriter& r, const WeightLayer& layer) -> Result<ValueId> {
     const int64_t side = std::min(layer.outputs, layer.inputs * layer.window);
     if (side < 2 || side > kMaxSide) return kNoValue;
     const Factors::Pair pair = layer.factors(view.factors).truncated(rank_for(layer, amount));

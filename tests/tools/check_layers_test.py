@@ -55,6 +55,10 @@ class CheckLayers(unittest.TestCase):
         self.expect({"src/ir/a.cpp": "\n" * 501}, "501 lines")
         self.expect({"include/limber/a.h": "#include <fmt/core.h>\n"}, "fmt/core.h")
 
+    def test_rejects_two_types_of_one_name(self):
+        text = "namespace limber {\nstruct Layer {\n};\n}\n"
+        self.expect({"src/ir/a.h": text, "src/io/b.h": text}, "src/ir/a.h", "Layer", "another name")
+
     def test_rejects_a_test_nobody_builds(self):
         self.expect({"tests/ir/a_test.cpp": "\n"}, "nothing builds this test")
 
