@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
+#include <filesystem>
 #include <set>
 
 #include "cli/classifier.h"
@@ -17,6 +19,7 @@
 #include "supernet/expand.h"
 #include "supernet/measure.h"
 #include "variant/elastic_folder.h"
+#include "variant/variant_table.h"
 
 namespace limber {
 namespace {
@@ -105,6 +108,24 @@ Status report(const ElastifyCommand& options, const ElasticModel& model, double 
   return {};
 }
 
+// Are these the weights that the elastic model was made from?
+Result<bool> same_weights(const ElasticModel& model, const Parameters& params) {
+  for (const std::string& name : parameters_of(model.base)) {
+    if (!params.contains(name)) return false;
+    LIMBER_ASSIGN(const Tensor before, model.params->get(name));
+    LIMBER_ASSIGN(const Tensor now, params.get(name));
+    if (before.type() != now.type() || std::memcmp(before.raw(), now.raw(), now.bytes()) != 0) return false;
+  }
+  return true;
+}
+
+// What was found out about variants does not hold for alternatives that are taught further.
+Status forget_variants(const std::string& folder) {
+  if (!std::filesystem::exists(variants_in(folder))) return {};
+  LIMBER_ASSIGN(const auto table, VariantTable::open(variants_in(folder)));
+  return table->erase_all();
+}
+
 // The model as it was left, or a new one.
 Result<ElasticFolder> find_model(const ElastifyCommand& options, const Classifier& classifier,
                                  const Dataset& data, const std::vector<std::shared_ptr<Backend>>& backends,
@@ -116,6 +137,10 @@ Result<ElasticFolder> find_model(const ElastifyCommand& options, const Classifie
     LIMBER_ASSIGN(ElasticFolder found, load_elastic(options.output));
     if (hash(found.model.base) != hash(classifier.model.graph))
       return invalid("{} was made from another model than {}; use another -o", options.output, options.model);
+    LIMBER_ASSIGN(const bool same, same_weights(found.model, *classifier.model.params));
+    if (!same)
+      return invalid("{} was made from {} with other weights; use another -o", options.output, options.model);
+    LIMBER_TRY(forget_variants(options.output));
     return found;
   }
   ElasticFolder made{options.output, {data.class_names(), classifier.input, {}}, {}};

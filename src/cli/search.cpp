@@ -74,7 +74,7 @@ Status measure_blocks(Work& work) {
   return {};
 }
 
-// Images of the data set, each time the same for a seed; labels of the original where there are none.
+// Images of the data set, each time the same for a seed.
 Status load_images(Work& work) {
   const SearchCommand& o = work.options;
   OpenOptions open{.split = o.split == "test" ? Split::kTest : Split::kTrain};

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
+#include "variant/elastic_folder.h"
+#include "variant/variant_table.h"
 
 namespace limber {
 namespace {
@@ -58,6 +60,29 @@ TEST(Elastify, GoesOnOrRefuses) {
   const Outcome damaged = limber_program("search " + dir + " --data synthetic:count=32 --latency 60%");
   EXPECT_EQ(damaged.code, 1);
   EXPECT_TRUE(contains(damaged.err, "manifest.json")) << damaged.err;
+}
+
+// Teaching further makes what a search found out stale; weights of another training are not those it knows.
+TEST(Elastify, ForgetsWhatNoLongerHolds) {
+  const Folder folder;
+  const std::string model = folder / "model.onnx", dir = folder / "elastic", run = folder / "run";
+  ASSERT_EQ(limber_program("export builtin:resnet8 -o " + model).code, 0);
+  const std::string rest = " --data synthetic:count=64 --batch 8 --threads 1 ";
+  const std::string elastify = " --operators skip --budget 200ms -o " + dir;
+  ASSERT_EQ(limber_program("elastify " + model + rest + elastify).code, 0);
+  ASSERT_EQ(limber_program("search " + dir + rest + "--latency 10s --images 16 --evaluations 4").code, 0);
+  const auto variants = [&] {
+    const auto table = VariantTable::open(variants_in(dir));
+    EXPECT_TRUE(table.ok()) << table.status().message();
+    return (*(*table)->index())->size();
+  };
+  EXPECT_GT(variants(), 0u);
+  ASSERT_EQ(limber_program("elastify " + model + rest + "--resume" + elastify).code, 0);
+  EXPECT_EQ(variants(), 0u);
+  ASSERT_EQ(limber_program("train " + model + rest + "--epochs 1 -o " + run).code, 0);
+  const Outcome other = limber_program("elastify " + run + rest + "--resume" + elastify);
+  EXPECT_EQ(other.code, 1);
+  EXPECT_TRUE(contains(other.err, "other weights")) << other.err;
 }
 
 TEST(Elastify, WrongUse) {
