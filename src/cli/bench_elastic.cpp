@@ -18,7 +18,7 @@ Result<std::string> ElasticAnswers::survey(int runs) {
   LIMBER_ASSIGN(costs_, make_step_costs(session, session.trainable()));
   session.set_timed(true);
   for (const TensorMask& part : survey_parts(session.trainable().size())) {
-    LIMBER_TRY(session.set_trained(names_of(*costs_, part)));
+    LIMBER_TRY(session.set_trained(names_of(*costs_, part), Thrift::kMemory));
     LIMBER_TRY(worker_.run());
     for (int i = 0; i < runs; ++i) {
       LIMBER_TRY(worker_.run());

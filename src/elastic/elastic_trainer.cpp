@@ -52,6 +52,7 @@ Result<ImportanceKind> parse_importance(std::string_view name) {
 OptionTexts describe(const ElasticOptions& options) {
   OptionTexts texts = {{"strategy", options.one_way ? "prune" : "elastic"},
                        {"rho", fmt::format("{}", options.rho)},
+                       {"early", fmt::format("{}", options.early)},
                        {"importance", std::string(importance_name(options.importance))},
                        {"always", fmt::format("{}", fmt::join(options.always, " "))}};
   texts["interval"] = options.interval_steps > 0 ? fmt::format("{} steps", options.interval_steps)
@@ -114,7 +115,8 @@ Status ElasticTrainer::on_begin(TrainingSession& session, const TrainingState& /
     return {};
   }
   LIMBER_TRY(restore());
-  return trained_.empty() ? Status() : train_mask(session, trained_);
+  const Thrift thrift = stage_ == Stage::kTrain ? Thrift::kTime : Thrift::kMemory;
+  return trained_.empty() ? Status() : train_mask(session, trained_, thrift);
 }
 
 void ElasticTrainer::save(OptionTexts& notes) const {
@@ -258,7 +260,7 @@ Status ElasticTrainer::survey_part(TrainingSession& session) {
 // Under a memory limit: as many as fit of those nearest the loss.
 Status ElasticTrainer::train_what_fits(TrainingSession& session, TensorMask mask) {
   for (;;) {
-    const Status status = train_mask(session, mask);
+    const Status status = train_mask(session, mask, Thrift::kMemory);
     const std::vector<size_t> members = indices_of(mask);
     if (status.code() != Code::kResourceExhausted || members.size() < 2) return status;
     for (size_t i = 0; i < members.size() / 2; ++i) mask[members[i]] = false;
@@ -289,7 +291,7 @@ Status ElasticTrainer::choose(TrainingSession& session, int64_t step) {
   selection_ = select_tensors(*costs_, request);
   if (session.options().memory_limit > 0) LIMBER_TRY(fit_memory(session, request));
   count_changes(before, selection_.mask);
-  LIMBER_TRY(train_mask(session, selection_.mask));
+  LIMBER_TRY(train_mask(session, selection_.mask, Thrift::kTime));
   stage_ = Stage::kTrain;
   stage_steps_ = 0;
   stage_end_ = step + interval() - kProbeSteps;
@@ -313,11 +315,13 @@ Status ElasticTrainer::fit_memory(TrainingSession& session, SelectionRequest& re
 Status ElasticTrainer::on_step_end(TrainingSession& session, const StepReport& report) {
   const int64_t since = stage_ == Stage::kSurvey ? stage_steps_ % kSurveySteps : stage_steps_;
   const bool settled = session.timed() && since > 0;
-  double slower = 1;
+  double slower = 1, twice = 0;
   if (settled && stage_ == Stage::kSurvey)
     costs_->survey(session.timed_plan(), session.step_seconds());
   else if (settled)
     slower = costs_->observe(session.timed_plan(), session.step_seconds());
+  if (settled && stage_ == Stage::kProbe)
+    twice = costs_->spent_twice(session.timed_plan(), session.step_seconds());
   const double seconds = session.last_seconds() / slower;
   if (stage_ == Stage::kTrain) {
     if (settled) {
@@ -328,7 +332,7 @@ Status ElasticTrainer::on_step_end(TrainingSession& session, const StepReport& r
   } else if (stage_ == Stage::kSurvey) {
     survey_seconds_ += seconds;
   } else {
-    if (settled) measured_.push_back(seconds);
+    if (settled) measured_.push_back(seconds - twice / slower);
     const double beyond = seconds - share_at(report.state.step) * full_seconds();
     debt_ += beyond;
     overhead_ += std::max(beyond, 0.0);
@@ -349,9 +353,8 @@ Status ElasticTrainer::on_step_end(TrainingSession& session, const StepReport& r
 // --- budget and importance ---------------------------------------------------------------------------------
 
 double ElasticTrainer::share_at(int64_t step) const {
-  if (!options_.one_way) return rho_;
   const double done = static_cast<double>(step) / static_cast<double>(std::max<int64_t>(1, length_.total));
-  return std::min(1.0, rho_ * (1.5 - done));
+  return std::min(1.0, rho_ * (1 + options_.early * (1 - 2 * done)));
 }
 
 // Seconds a step may take so that the whole training keeps its share.
@@ -394,8 +397,8 @@ std::vector<double> ElasticTrainer::importance() const {
 // --- what is trained, and what is said about it
 // --------------------------------------------------------------
 
-Status ElasticTrainer::train_mask(TrainingSession& session, TensorMask mask) {
-  LIMBER_TRY(session.set_trained(names_of(*costs_, mask)));
+Status ElasticTrainer::train_mask(TrainingSession& session, TensorMask mask, Thrift thrift) {
+  LIMBER_TRY(session.set_trained(names_of(*costs_, mask), thrift));
   trained_ = std::move(mask);
   return {};
 }

@@ -29,8 +29,9 @@ struct ElasticOptions {
   ImportanceKind importance = ImportanceKind::kGain;
   // Patterns, see train/select.h: what may be trained at all, and of this what is part of every choice.
   std::vector<std::string> train, freeze, always;
-  // What is not chosen never comes back, and the share falls in the course of the training from 3/2 to 1/2
-  // of rho: how training by pruning works, to compare with.
+  // In the course of the training the share falls from (1 + early) to (1 - early) times rho.
+  double early = 0;
+  // What is not chosen never comes back: how training by pruning works, to compare with.
   bool one_way = false;
 };
 
@@ -47,8 +48,9 @@ std::vector<TensorMask> survey_parts(size_t tensors);
 std::vector<std::string> names_of(const StepCosts& costs, const TensorMask& mask);
 
 // A training begins with a survey: a few steps that train parts of the tensors in turn and are timed, so
-// that the time of any choice is known; parts, since training everything at once would need the memory that
-// the choice is to save. Then, for each interval, a few steps on all tensors within reach of the budget
+// that the time of any choice is known; parts, and every activation
+// twice that can be computed twice, since training everything at once would need the memory that the choice
+// is to save. Then, for each interval, a few steps on all tensors within reach of the budget
 // show what each is worth, and the best choice is trained until the next interval. Every one of these steps
 // trains: no gradient is computed for measuring alone. What surveys and probes take beyond the budget is
 // saved in the steps that follow. When the machine turns out to be another one than in the survey (something
@@ -94,7 +96,7 @@ class ElasticTrainer : public TrainerHook {
   Status begin_probe(TrainingSession& session, int64_t step);
   Status choose(TrainingSession& session, int64_t step);
   Status fit_memory(TrainingSession& session, SelectionRequest& request);
-  Status train_mask(TrainingSession& session, TensorMask mask);
+  Status train_mask(TrainingSession& session, TensorMask mask, Thrift thrift);
   Status train_what_fits(TrainingSession& session, TensorMask mask);
   double budget(int64_t step) const;
   double share_at(int64_t step) const;

@@ -206,6 +206,16 @@ double StepCosts::observe(const Plan& plan, std::span<const double> seconds) {
   return slower_;
 }
 
+double StepCosts::spent_twice(const Plan& plan, std::span<const double> seconds) const {
+  std::set<std::string_view> ours;
+  for (const NodeCost& node : nodes_) ours.insert(node.key);
+  double total = 0;
+  for (const auto& [key, time] : sums_by_key(plan, seconds)) {
+    if (ours.count(key) == 0) total += time;
+  }
+  return total;
+}
+
 Bits StepCosts::trained_by(const Plan& plan) const {
   const std::set<std::string_view> updated(plan.updates.begin(), plan.updates.end());
   TensorMask mask;

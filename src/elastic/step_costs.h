@@ -35,6 +35,9 @@ class StepCosts {
   // was in the survey. Of these, the median of the last few counts. Returns how much slower than in the
   // survey the machine was this time.
   double observe(const Plan& plan, std::span<const double> seconds);
+  // Of these seconds, what went into nodes that the step that trains everything does not have: activations
+  // that this plan computes twice and that one keeps.
+  double spent_twice(const Plan& plan, std::span<const double> seconds) const;
   // Was every node seen that does more than move data? The time of others is estimated, from the bytes they
   // move or the operations they do.
   bool complete() const;

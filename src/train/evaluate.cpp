@@ -102,7 +102,8 @@ Result<std::unique_ptr<Evaluator>> Evaluator::create(const Graph& model, std::sh
   LIMBER_ASSIGN(const int64_t classes, count_classes(model));
   LIMBER_TRY(check_labels(*data, classes));
   LIMBER_ASSIGN(auto plan, compile_batch(model, std::move(params), std::move(backends), options));
-  LIMBER_ASSIGN(auto session, Session::create(std::move(plan)));
+  LIMBER_ASSIGN(auto session, Session::create(std::move(plan), options.memory));
+  session->suspend();
   LIMBER_TRY(check_input(*session, options.input));
   LoaderOptions how;
   how.batch = session->input(0).shape().dim(0);
@@ -115,6 +116,12 @@ Result<std::unique_ptr<Evaluator>> Evaluator::create(const Graph& model, std::sh
 }
 
 Result<std::optional<Evaluation>> Evaluator::run(const std::atomic<bool>* stop) {
+  auto evaluation = evaluate(stop);
+  session_->suspend();
+  return evaluation;
+}
+
+Result<std::optional<Evaluation>> Evaluator::evaluate(const std::atomic<bool>* stop) {
   const double start = now_seconds();
   LIMBER_TRY(loader_->start_epoch(0));
   Sums sums;

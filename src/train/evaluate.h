@@ -19,6 +19,8 @@ struct EvaluationOptions {
   int workers = 1;
   AugmentOptions input;
   OnBadImage on_bad_image = OnBadImage::kFail;
+  // Where it runs, shared with others that run in turn; null: memory of its own.
+  std::shared_ptr<SharedMemory> memory;
 };
 
 struct Evaluation {
@@ -30,7 +32,7 @@ struct Evaluation {
 };
 
 // Compiles the model for inference once (normalisation folded) and runs it as often as asked, each time with
-// the parameters as they are then. Use from one thread.
+// the parameters as they are then. Holds no packed weights between two runs. Use from one thread.
 class Evaluator {
  public:
   static Result<std::unique_ptr<Evaluator>> create(const Graph& model, std::shared_ptr<Parameters> params,
@@ -41,6 +43,7 @@ class Evaluator {
   Result<std::optional<Evaluation>> run(const std::atomic<bool>* stop = nullptr);
 
  private:
+  Result<std::optional<Evaluation>> evaluate(const std::atomic<bool>* stop);
   Evaluator(std::unique_ptr<Session> session, std::unique_ptr<Loader> loader)
       : session_(std::move(session)), loader_(std::move(loader)) {}
   std::unique_ptr<Session> session_;

@@ -86,7 +86,8 @@ Status Trainer::make_loaders() {
                                      .threads = options_.training.threads,
                                      .workers = options_.workers,
                                      .input = options_.augmentation,
-                                     .on_bad_image = options_.on_bad_image};
+                                     .on_bad_image = options_.on_bad_image,
+                                     .memory = session_->memory()};
   LIMBER_ASSIGN(evaluator_, Evaluator::create(inputs_.graph, inputs_.params, inputs_.backends,
                                               inputs_.validation, evaluation));
   return {};

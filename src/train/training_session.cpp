@@ -20,10 +20,10 @@ size_t physical_memory() {
   return pages > 0 && size > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(size) : size_t{16} << 30;
 }
 
-std::string key_of(std::span<const std::string> names, Phase phase) {
+std::string key_of(std::span<const std::string> names, Phase phase, Thrift thrift) {
   std::vector<std::string> sorted(names.begin(), names.end());
   std::sort(sorted.begin(), sorted.end());
-  std::string key = std::to_string(static_cast<int>(phase));
+  std::string key = std::to_string(static_cast<int>(phase)) + std::to_string(static_cast<int>(thrift));
   for (const std::string& name : sorted) key += '\n' + name;
   return key;
 }
@@ -49,10 +49,11 @@ Result<std::unique_ptr<TrainingSession>> TrainingSession::create(
   return made;
 }
 
-Status TrainingSession::set_trained(std::span<const std::string> names) {
+Status TrainingSession::set_trained(std::span<const std::string> names, Thrift thrift) {
   if (names.empty()) return invalid("nothing is to be trained");
   const Phase phase = options_.step.micro_batches > 1 ? Phase::kFinish : Phase::kUpdate;
-  LIMBER_TRY(session(names, phase).status());
+  LIMBER_TRY(session(names, phase, thrift).status());
+  thrift_ = thrift;
   if (options_.forget_state) forget_others(names);
   if (!std::equal(names.begin(), names.end(), trained_.begin(), trained_.end())) drop_features();
   trained_.assign(names.begin(), names.end());
@@ -67,30 +68,34 @@ void TrainingSession::forget_others(std::span<const std::string> names) {
   }
 }
 
-Result<Session*> TrainingSession::session(std::span<const std::string> names, Phase phase) {
-  const std::string key = key_of(names, phase);
+Result<Session*> TrainingSession::session(std::span<const std::string> names, Phase phase, Thrift thrift) {
+  const std::string key = key_of(names, phase, thrift);
   if (const auto found = by_key_.find(key); found != by_key_.end()) {
     LIMBER_TRY(add_missing_state(found->second->session->plan().graph, *params_));
     sessions_.splice(sessions_.begin(), sessions_, found->second);
     return sessions_.front().session.get();
   }
-  LIMBER_ASSIGN(auto made, compile_set(names, phase));
+  memory_->trim(0);  // nothing in it outlives a step, and compiling needs memory too
+  LIMBER_ASSIGN(auto made, compile_set(names, phase, thrift));
   sessions_.push_front({key, std::move(made)});
   by_key_[key] = sessions_.begin();
-  if (sessions_.size() > options_.max_plans) {
-    if (active_ == sessions_.back().session.get()) active_ = nullptr;
-    by_key_.erase(sessions_.back().key);
-    sessions_.pop_back();
-  }
+  if (sessions_.size() > options_.max_plans) drop_oldest();
   return sessions_.front().session.get();
 }
 
-Result<std::unique_ptr<Session>> TrainingSession::compile_set(std::span<const std::string> names,
-                                                              Phase phase) {
+void TrainingSession::drop_oldest() {
+  if (active_ == sessions_.back().session.get()) active_ = nullptr;
+  by_key_.erase(sessions_.back().key);
+  sessions_.pop_back();
+  trim_heap();
+}
+
+Result<std::unique_ptr<Session>> TrainingSession::compile_set(std::span<const std::string> names, Phase phase,
+                                                              Thrift thrift) {
   LIMBER_ASSIGN(const Graph graph, training_step(prepared_, names, options_.step, phase));
   LIMBER_TRY(add_missing_state(graph, *params_));
   const RecomputableActivations twice = recomputable_activations(graph);
-  LIMBER_ASSIGN(auto plan, compile_step(graph, twice.cheap));
+  LIMBER_ASSIGN(auto plan, compile_step(graph, thrift == Thrift::kMemory ? twice.all : twice.cheap));
   if (!within_limit(*plan)) {
     LIMBER_ASSIGN(plan, compile_within_limit(graph, twice, names.size()));
   }
@@ -142,7 +147,7 @@ Result<std::shared_ptr<const Plan>> TrainingSession::compile_within_limit(
 // The session of the current set, ready to run: it takes over from the one that ran before, which lets go
 // of its packed weights only after this one had the chance to share them.
 Result<Session*> TrainingSession::current(Phase phase) {
-  LIMBER_ASSIGN(Session* const next, session(trained_, phase));
+  LIMBER_ASSIGN(Session* const next, session(trained_, phase, thrift_));
   LIMBER_TRY(activate(next));
   return next;
 }
@@ -199,7 +204,7 @@ std::vector<Effect> TrainingSession::effects() const {
 }
 
 Result<const Plan*> TrainingSession::plan(Phase phase) {
-  LIMBER_ASSIGN(Session* const next, session(trained_, phase));
+  LIMBER_ASSIGN(Session* const next, session(trained_, phase, thrift_));
   return &next->plan();
 }
 

@@ -45,6 +45,12 @@ enum class FeatureState : uint8_t {
   kReady,
 };
 
+// What a step saves.
+enum class Thrift : uint8_t {
+  kTime,    // keeps activations, as far as TrainingOptions::memory_limit allows
+  kMemory,  // computes everything twice that can be: up to one more forward pass
+};
+
 // See UpdateEffect.
 struct Effect {
   double gain = 0, gradient_squares = 0, weight_squares = 0;
@@ -63,13 +69,14 @@ class TrainingSession {
   const TrainingOptions& options() const { return options_; }
   const Graph& prepared() const { return prepared_; }
   const std::shared_ptr<Parameters>& params() const { return params_; }
+  const std::shared_ptr<SharedMemory>& memory() const { return memory_; }
   // Every parameter that can be trained, in the order the model reads them.
   const std::vector<std::string>& trainable() const { return trainable_; }
   const std::vector<std::string>& trained() const { return trained_; }
 
   // Exactly these from the next step on. A set seen before costs a lookup. On failure (an unknown name, the
   // memory limit) the old set stays.
-  Status set_trained(std::span<const std::string> names);
+  Status set_trained(std::span<const std::string> names, Thrift thrift = Thrift::kTime);
 
   // The memory the next step reads. Which of labels and targets there is depends on the loss.
   Tensor images() const { return input(0); }
@@ -122,8 +129,9 @@ class TrainingSession {
   TrainingSession(std::shared_ptr<Parameters> params, std::vector<std::shared_ptr<Backend>> backends,
                   const TrainingOptions& options)
       : params_(std::move(params)), backends_(std::move(backends)), options_(options) {}
-  Result<Session*> session(std::span<const std::string> names, Phase phase);
-  Result<std::unique_ptr<Session>> compile_set(std::span<const std::string> names, Phase phase);
+  Result<Session*> session(std::span<const std::string> names, Phase phase, Thrift thrift);
+  Result<std::unique_ptr<Session>> compile_set(std::span<const std::string> names, Phase phase,
+                                               Thrift thrift);
   Result<std::shared_ptr<const Plan>> compile_step(const Graph& graph, size_t twice);
   Result<std::shared_ptr<const Plan>> compile_within_limit(const Graph& graph,
                                                            const RecomputableActivations& twice,
@@ -136,6 +144,7 @@ class TrainingSession {
   Status find_features(std::span<const uint32_t> samples);
   Result<Session*> session_with_features(std::span<const uint32_t> samples);
   void forget_others(std::span<const std::string> names);
+  void drop_oldest();
   Tensor input(size_t index) const;
   Tensor named_input(std::string_view name) const;
 
@@ -144,6 +153,7 @@ class TrainingSession {
   TrainingOptions options_;
   Graph prepared_;
   std::vector<std::string> trainable_, trained_;
+  Thrift thrift_ = Thrift::kTime;
   std::shared_ptr<SharedMemory> memory_;
   std::list<Entry> sessions_;  // the one used last first
   std::map<std::string, std::list<Entry>::iterator> by_key_;

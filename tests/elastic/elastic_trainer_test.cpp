@@ -223,7 +223,7 @@ TEST(Elastic, KeepsAMemoryLimit) {
 TEST(Elastic, OneWayNeverTakesBack) {
   const Folder temp;
   auto folder = *RunFolder::open(temp / "run");
-  const auto elastic = make_elastic({.rho = 0.6, .interval_steps = 12, .one_way = true});
+  const auto elastic = make_elastic({.rho = 0.6, .interval_steps = 12, .early = 0.5, .one_way = true});
   auto trainer = Trainer::create(inputs_of("resnet8", folder.get(), *elastic), options_of(8));
   ASSERT_TRUE(trainer.ok());
   ASSERT_TRUE((*trainer)->run().ok());
