@@ -105,8 +105,8 @@ void declare_elastic(Arguments& arguments, TrainCommand& o) {
   arguments.number("--interval", o.elastic.interval_epochs, 0.01, 1e6,
                    "Epochs from one choice of tensors to the next; default 3");
   arguments.number("--interval-steps", o.elastic.interval_steps, 0, kMany, "The same in updates");
-  arguments.number("--early", o.early, 0.0, 0.9,
-                   "Spend more of the time early: the share falls from 1+X to 1-X times rho; default 0, prune 0.5");
+  arguments.number("--early", o.elastic.early, 0.0, 0.9,
+                   "Spend more of the time early: the share falls from 1+X to 1-X times rho; default 0.5");
   arguments.choice("--importance", o.importance, {"gain", "gradient-norm", "magnitude"},
                    "What a tensor is worth: gradient times update (default), or to compare with");
   arguments.texts("--always-train", o.elastic.always, "PATTERN", "Tensors that are part of every choice");
@@ -170,7 +170,6 @@ std::optional<ElasticOptions> elastic_options(const TrainCommand& command) {
   options.train = command.trainer.train;
   options.freeze = command.trainer.freeze;
   options.one_way = command.strategy == "prune";
-  options.early = command.early >= 0 ? command.early : options.one_way ? 0.5 : 0;
   return options;
 }
 

@@ -17,7 +17,6 @@ struct TrainCommand : CommonOptions {
   double rate = 0, decay = -1;  // 0 and -1: the default of the optimiser
   std::string strategy = "auto", importance = "gain";
   double speedup = 0, rho = 0;  // 0: not given
-  double early = -1;            // the same
   ElasticOptions elastic;       // what has no field of its own above
   TrainerOptions trainer;       // what has no field of its own above
 };

@@ -24,6 +24,7 @@ constexpr int64_t kProbeSteps = 4;     // gradients of one batch alone say littl
 constexpr int64_t kRefreshEvery = 64;  // steps from one look at the times to the next
 constexpr double kLargestCorrection = 1.12;
 constexpr int kMemoryRounds = 12;
+constexpr double kLeastMore = 1.1;  // times the least that a step can take: what the end of a training has
 
 constexpr std::array<std::string_view, 3> kImportances = {"gain", "gradient-norm", "magnitude"};
 
@@ -272,7 +273,7 @@ Status ElasticTrainer::begin_probe(TrainingSession& session, int64_t step) {
   stage_steps_ = 0;
   measured_.clear();
   std::fill(effects_.begin(), effects_.end(), Effect());
-  TensorMask mask = reachable_tensors(*costs_, share_at(step) * costs_->full());
+  TensorMask mask = reachable_tensors(*costs_, share_from(step) * costs_->full());
   for (size_t k = 0; k < mask.size(); ++k) {
     if (options_.one_way && !selection_.mask.empty()) mask[k] = mask[k] && selection_.mask[k];
     mask[k] = mask[k] || always_[k];
@@ -333,7 +334,7 @@ Status ElasticTrainer::on_step_end(TrainingSession& session, const StepReport& r
     survey_seconds_ += seconds;
   } else {
     if (settled) measured_.push_back(seconds - twice / slower);
-    const double beyond = seconds - share_at(report.state.step) * full_seconds();
+    const double beyond = seconds - share_from(report.state.step) * full_seconds();
     debt_ += beyond;
     overhead_ += std::max(beyond, 0.0);
     const std::vector<Effect> effects = session.effects();
@@ -352,14 +353,21 @@ Status ElasticTrainer::on_step_end(TrainingSession& session, const StepReport& r
 
 // --- budget and importance ---------------------------------------------------------------------------------
 
-double ElasticTrainer::share_at(int64_t step) const {
-  const double done = static_cast<double>(step) / static_cast<double>(std::max<int64_t>(1, length_.total));
-  return std::min(1.0, rho_ * (1 + options_.early * (1 - 2 * done)));
+// The mean over the interval that begins with `step`.
+double ElasticTrainer::share_from(int64_t step) const {
+  TensorMask last(costs_->tensors().size(), false);
+  last.back() = true;
+  const double least = kLeastMore * costs_->predict(last) / costs_->full();
+  const double early = std::clamp(std::min(1 - least / rho_, 1 / rho_ - 1), 0.0, options_.early);
+  const auto total = static_cast<double>(std::max<int64_t>(1, length_.total));
+  const double end = std::min(static_cast<double>(step + interval()), total);
+  const double done = std::min(1.0, 0.5 * (static_cast<double>(step) + end) / total);
+  return rho_ * (1 + early * (1 - 2 * done));
 }
 
 // Seconds a step may take so that the whole training keeps its share.
 double ElasticTrainer::budget(int64_t step) const {
-  const double share = share_at(step) * costs_->full(), debt = debt_ / bias_;
+  const double share = share_from(step) * costs_->full(), debt = debt_ / bias_;
   const double left = static_cast<double>(std::max<int64_t>(1, length_.total - step));
   return std::max(share - debt / left, 0.85 * share) / correction_;
 }

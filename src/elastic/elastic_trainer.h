@@ -29,8 +29,10 @@ struct ElasticOptions {
   ImportanceKind importance = ImportanceKind::kGain;
   // Patterns, see train/select.h: what may be trained at all, and of this what is part of every choice.
   std::vector<std::string> train, freeze, always;
-  // In the course of the training the share falls from (1 + early) to (1 - early) times rho.
-  double early = 0;
+  // In the course of the training the share falls from (1 + early) to (1 - early) times rho, or less steeply
+  // where the end would lack time for a forward pass or the beginning has enough for all: early steps change
+  // more.
+  double early = 0.5;
   // What is not chosen never comes back: how training by pruning works, to compare with.
   bool one_way = false;
 };
@@ -99,7 +101,7 @@ class ElasticTrainer : public TrainerHook {
   Status train_mask(TrainingSession& session, TensorMask mask, Thrift thrift);
   Status train_what_fits(TrainingSession& session, TensorMask mask);
   double budget(int64_t step) const;
-  double share_at(int64_t step) const;
+  double share_from(int64_t step) const;
   double full_seconds() const { return bias_ * costs_->full(); }
   void learn_bias();
   int64_t interval() const;
