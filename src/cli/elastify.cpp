@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <sstream>
 
 #include "cli/classifier.h"
 #include "cli/commands.h"
@@ -18,6 +19,7 @@
 #include "cli/units.h"
 #include "supernet/expand.h"
 #include "supernet/measure.h"
+#include "train/evaluate.h"
 #include "variant/elastic_folder.h"
 #include "variant/variant_table.h"
 
@@ -25,13 +27,15 @@ namespace limber {
 namespace {
 
 constexpr std::string_view kTaught = "taught";  // the note with the seconds of teaching that are over
+constexpr std::string_view kTuned = "tuned";    // and the one with the variants that are tuned
 
 struct ElastifyCommand : CommonOptions {
-  std::string data, output, bad_images = "fail";
+  std::string data, output, bad_images = "fail", labels = "auto";
   bool resume = false;
   ImageOptions image;
+  AugmentOptions changes;  // random ones
   double seconds = 600;
-  double rate = 1e-3, size_limit = 2.7;
+  double rate = 1e-3, tune_rate = 1e-3, size_limit = 2.7;
   std::vector<std::string> operators;
   int workers = 1;
 };
@@ -157,6 +161,45 @@ double taught_before(const ElasticInfo& info) {
   return std::max(seconds, 0.0);
 }
 
+std::vector<Variant> tuned_before(const ElasticFolder& folder) {
+  std::vector<Variant> variants;
+  const auto note = folder.info.notes.find(std::string(kTuned));
+  if (note == folder.info.notes.end()) return variants;
+  std::istringstream words(note->second);
+  for (std::string word; words >> word;) {
+    const auto variant = parse_variant(word);
+    if (variant.ok() && check_variant(folder.model, *variant).ok()) variants.push_back(*variant);
+  }
+  return variants;
+}
+
+// Where the data have the model's classes, labels help.
+Result<bool> use_labels(const ElastifyCommand& options, const Graph& model, const Dataset& data) {
+  if (options.labels == "original") return false;
+  LIMBER_ASSIGN(const int64_t classes, count_classes(model));
+  const auto found = static_cast<int64_t>(data.class_names().size());
+  if (found == classes) {
+    LIMBER_TRY(check_labels(data, classes));
+    return true;
+  }
+  if (options.labels == "auto") return false;
+  return invalid("{} has {} classes, the model {}; use --labels original", options.data, found, classes);
+}
+
+Result<LatencyTable> time_variants(const ElasticModel& model,
+                                   const std::vector<std::shared_ptr<Backend>>& backends, int threads) {
+  ProgressLine line;
+  LatencyOptions how{.stop = &stop_asked()};
+  how.measure.threads = threads;
+  how.progress = [&](int done, int count) {
+    line.show(fmt::format("timing variants {} {} of {}", progress_bar(static_cast<double>(done) / count),
+                          done, count));
+  };
+  auto table = measure_latency_table(model, backends, how);
+  line.clear();
+  return table;
+}
+
 Result<int> elastify(ElastifyCommand& options) {
   if (options.batch == 0) options.batch = 32;
   LIMBER_ASSIGN(const auto recorded, checkpoint_of(options.model));
@@ -175,27 +218,37 @@ Result<int> elastify(ElastifyCommand& options) {
   how.seconds_before = std::min(taught_before(folder.info), options.seconds);
   how.rate = options.rate;
   how.seed = options.seed;
+  how.chosen = tuned_before(folder);
   how.input = classifier.input;
+  how.input.padding = options.changes.padding;
+  how.input.flip = options.changes.flip;
+  LIMBER_ASSIGN(const bool labels, use_labels(options, classifier.model.graph, *data));
+  how.tune = {.batch = options.batch, .threads = thread_count(spec), .label_share = labels ? 0.5 : 0};
+  how.tune_rate = options.tune_rate;
+  how.measure = [&] { return time_variants(folder.model, backends, thread_count(spec)); };
   how.on_bad_image = options.bad_images == "skip" ? OnBadImage::kSkip : OnBadImage::kFail;
   how.workers = options.workers;
   how.stop = &stop_asked();
   how.progress = [&](const ElastifyProgress& p) {
-    line.show(fmt::format("teaching {} {:.0f} of {:.0f} s  {} images  error {:.4f}",
+    line.show(fmt::format("{} {} {:.0f} of {:.0f} s  {} images  error {:.4f}", p.stage,
                           progress_bar(p.seconds / p.of_seconds), p.seconds, p.of_seconds, p.images,
                           p.error));
   };
-  how.save = [&](double seconds) {
+  how.save = [&](double seconds, const std::vector<Variant>& chosen) {
     folder.info.notes[std::string(kTaught)] = fmt::format("{:.1f}", seconds);
+    std::string tuned;
+    for (const Variant& variant : chosen) tuned += print(variant) + ' ';
+    folder.info.notes[std::string(kTuned)] = tuned;
     return save_elastic(options.output, folder.model, folder.info);
   };
-  const auto seconds = teach_alternatives(folder.model, data, backends, how);
+  const auto done = teach_alternatives(folder.model, data, backends, how);
   line.clear();
-  if (!seconds.ok()) return seconds.status();
+  if (!done.ok()) return done.status();
   const bool stopped = stop_asked().load();
-  LIMBER_TRY(report(options, folder.model, *seconds, stopped));
+  LIMBER_TRY(report(options, folder.model, done->seconds, stopped));
   if (!stopped) return kExitDone;
   fmt::print(stderr, "limber: stopped after {:.0f} s of teaching; the same command with --resume goes on\n",
-             *seconds);
+             done->seconds);
   return kExitFailed;
 }
 
@@ -208,13 +261,19 @@ void add_elastify(CommandLine& line) {
       line.add("elastify", "Give a model's blocks cheaper alternatives, taught by the model",
                [options] { return elastify(*options); });
   add_common(arguments, o);
-  arguments.text("-d,--data", o.data, "DATA", "Images; labels are not looked at. See docs/training.md",
+  arguments.text("-d,--data", o.data, "DATA", "Images, with labels or without. See docs/training.md",
                  Arguments::Need::kRequired);
   arguments.text("-o,--output", o.output, "DIR", "Folder of the elastic model", Arguments::Need::kRequired);
   arguments.flag("--resume", o.resume, "Go on with what is in DIR");
-  arguments.parsed("--budget", "TIME", "How long alternatives are taught, as in 90s or 20min; default 10min",
+  arguments.parsed("--budget", "TIME", "How long alternatives are taught and tuned, as in 90s or 20min; default 10min",
                    [&o](const std::string& text) { return parse_seconds(text, o.seconds); });
-  arguments.number("--lr", o.rate, 1e-7, 1.0, "Learning rate at the beginning; default 0.001");
+  arguments.number("--lr", o.rate, 1e-7, 1.0, "Learning rate of teaching at the beginning; default 0.001");
+  arguments.number("--tune-lr", o.tune_rate, 1e-7, 1.0, "The same of tuning; default 0.001");
+  arguments.choice("--labels", o.labels, {"auto", "data", "original"},
+                   "What variants are tuned to: labels and the model's answers, or its answers alone; auto "
+                   "(default): labels where the data have the model's classes");
+  arguments.number("--padding", o.changes.padding, 0, 1024, "Pixels a random cut may reach beyond the image");
+  arguments.number("--flip", o.changes.flip, 0.0, 1.0, "Probability of mirroring an image");
   arguments.texts("--operators", o.operators, "NAME", "Kinds of alternatives to try; default all");
   arguments.number("--size-limit", o.size_limit, 1.0, 100.0,
                    "All parameters together by those of the model; default 2.7");

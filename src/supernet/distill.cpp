@@ -86,7 +86,7 @@ Result<std::unique_ptr<Distiller>> Distiller::create(ElasticModel& model,
   LIMBER_ASSIGN(made->memory_, SharedMemory::reserve(kArenaBytes));
   for (size_t b = 0; b < model.blocks.size(); ++b) {
     for (size_t a = 1; a < model.blocks[b].alternatives.size(); ++a) {
-      LIMBER_TRY(made->add_student(b, a));
+      if (made->wanted(b, a)) LIMBER_TRY(made->add_student(b, a));
     }
   }
   return made;
@@ -134,6 +134,7 @@ Status Distiller::judge(std::span<const Tensor> batches) {
   for (size_t b = 0; b < model_.blocks.size(); ++b) {
     std::vector<Alternative>& alternatives = model_.blocks[b].alternatives;
     for (size_t a = 1; a < alternatives.size(); ++a) {
+      if (!wanted(b, a)) continue;
       LIMBER_ASSIGN(auto session, make_session(alternatives[a].graph, model_.params, backends_,
                                                options_.batch, options_.threads, memory_));
       alternatives[a].error = 0;

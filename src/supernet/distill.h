@@ -34,6 +34,7 @@ struct DistillOptions {
   int64_t batch = 32;
   int threads = 1;
   OptimizerOptions optimizer{.kind = OptimizerKind::kAdamW};
+  std::vector<std::vector<bool>> only;  // by block and alternative: taught and judged; empty: all are
 };
 
 // Trains the parameters that alternatives have of their own (not the model's, which a block may share) to
@@ -48,7 +49,7 @@ class Distiller {
                                                    const DistillOptions& options);
   // Every alternative with parameters of its own takes a step. Returns the mean of their errors before it.
   Result<double> step(const Tensor& images, double rate);
-  // Sets Alternative::error of every alternative from these batches, as inference gives it.
+  // Sets Alternative::error of every wanted alternative from these batches, as inference gives it.
   Status judge(std::span<const Tensor> batches);
   size_t students() const { return students_.size(); }  // alternatives that are trained
 
@@ -61,6 +62,9 @@ class Distiller {
   Distiller(ElasticModel& model, std::vector<std::shared_ptr<Backend>> backends,
             const DistillOptions& options)
       : model_(model), backends_(std::move(backends)), options_(options) {}
+  bool wanted(size_t block, size_t alternative) const {
+    return options_.only.empty() || options_.only[block][alternative];
+  }
   Status add_student(size_t block, size_t alternative);
   const Alternative& of(const Student& student) const {
     return model_.blocks[student.block].alternatives[student.alternative];
