@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "cli/bench_supernet.h"
 #include "cli/bench_worker.h"
 #include "cli/commands.h"
 #include "cli/json.h"
@@ -14,6 +15,7 @@ namespace limber {
 namespace {
 
 struct BenchOptions : CommonOptions, TrainOptions {
+  ImageSource source;  // of an elastic model
   int runs = 0;
   double seconds = 3;
   int warm_up = 5;
@@ -93,7 +95,17 @@ Result<int> bench_runs(const BenchOptions& options, const BenchWorker& worker, d
   return kExitDone;
 }
 
+Result<int> bench_elastic_model(const BenchOptions& options) {
+  if (!options.worker || options.source.data.empty())
+    return usage_error(invalid("{} is an elastic model: its bench needs --worker and --data", options.model));
+  LIMBER_ASSIGN(const auto work, open_search(options));
+  LIMBER_TRY(load_images(*work, options.source, options));
+  LIMBER_TRY(serve_supernet(*work));
+  return kExitDone;
+}
+
 Result<int> bench(const BenchOptions& options) {
+  if (is_elastic(options.model)) return bench_elastic_model(options);
   BenchWorker worker;
   worker.idle_bytes = process_memory().resident;
   LIMBER_ASSIGN(const Model model, load(options));
@@ -128,6 +140,7 @@ void add_bench(CommandLine& line) {
   arguments.number("--seconds", options->seconds, 0.0, 86400.0, "How long to measure; default 3");
   arguments.number("--warm-up", options->warm_up, 0, 1000000, "Runs before measuring; default 5");
   arguments.flag("--worker", options->worker, "Obey 'run COUNT' and other lines on stdin (bench/README.md)");
+  add_image_source(arguments, options->source, Arguments::Need::kOptional);
 }
 
 }  // namespace limber

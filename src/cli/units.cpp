@@ -33,6 +33,18 @@ std::string parse_bytes(const std::string& text, size_t& to) {
   return {};
 }
 
+std::string parse_count(const std::string& text, double& to) {
+  constexpr std::array<std::pair<std::string_view, double>, 4> kUnits = {
+      {{"", 1}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}}};
+  const auto [number, unit] = split_number(text);
+  for (const auto& [name, factor] : kUnits) {
+    if (unit != name || !(number > 0) || number > 1e15) continue;
+    to = number * factor;
+    return {};
+  }
+  return fmt::format("'{}' should be a number, as in 1.5M or 300000", text);
+}
+
 std::string parse_seconds(const std::string& text, double& to) {
   constexpr std::array<std::pair<std::string_view, double>, 6> kUnits = {
       {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"min", 60}, {"h", 3600}}};

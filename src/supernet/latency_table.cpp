@@ -1,193 +1,172 @@
 #include "supernet/latency_table.h"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
-#include <map>
-#include <set>
 
+#include "base/median.h"
 #include "base/random.h"
 #include "passes/splice.h"
-#include "supernet/knapsack.h"
 #include "supernet/pieces.h"
 
 namespace limber {
 namespace {
 
-// Counts what is measured, and looks at the stop flag.
-class Meter {
- public:
-  Meter(const ElasticModel& model, const std::vector<std::shared_ptr<Backend>>& backends,
-        const LatencyOptions& options)
-      : model_(model), backends_(backends), options_(options) {
-    for (const Block& block : model.blocks) {
-      std::set<int> spans;
-      for (const Alternative& alternative : block.alternatives) spans.insert(alternative.span);
-      count_ += static_cast<int>(block.alternatives.size() + spans.size());
-    }
-    count_ = (count_ + static_cast<int>(model.exits.size()) + options.samples) * options.rounds;
+// How often each alternative, and each exit, is among the variants.
+struct Coverage {
+  explicit Coverage(const ElasticModel& model) : exits(model.exits.size(), 0) {
+    for (const Block& block : model.blocks) blocks.emplace_back(block.alternatives.size(), 0);
   }
-
-  Result<double> graph(const Graph& graph) {
-    LIMBER_TRY(check_stop());
-    LIMBER_ASSIGN(const double seconds, measure_latency(graph, model_.params, backends_, options_.measure));
-    report();
-    return seconds;
+  int least() const {
+    int least = std::numeric_limits<int>::max();
+    for (const auto& block : blocks) least = std::min(least, *std::min_element(block.begin(), block.end()));
+    for (const int count : exits) least = std::min(least, count);
+    return least;
   }
-  Result<double> variant(const Variant& variant) {
-    LIMBER_TRY(check_stop());
-    MeasureOptions whole = options_.measure;
-    whole.seconds *= 4;  // few, and everything is scaled by them
-    LIMBER_ASSIGN(const double seconds, measure_variant(model_, variant, backends_, whole));
-    report();
-    return seconds;
+  void add(const VariantPiece& piece) {
+    const auto choice = static_cast<size_t>(piece.choice);
+    ++(piece.block == VariantPiece::kExit ? exits[choice] : blocks[static_cast<size_t>(piece.block)][choice]);
   }
-
- private:
-  Status check_stop() const {
-    if (options_.stop == nullptr || !options_.stop->load()) return {};
-    return error(Code::kResourceExhausted, "stopped after {} of {} measurements", done_, count_);
-  }
-  void report() {
-    ++done_;
-    if (options_.progress) options_.progress(done_, count_);
-  }
-
-  const ElasticModel& model_;
-  const std::vector<std::shared_ptr<Backend>>& backends_;
-  const LatencyOptions& options_;
-  int done_ = 0, count_ = 0;
+  std::vector<std::vector<int>> blocks;
+  std::vector<int> exits;
 };
 
-constexpr double kUnknown = std::numeric_limits<double>::infinity();
-
-void keep_least(double& least, double seconds) { least = std::min(least, seconds); }
-
-// Seconds as they are measured.
-struct Timings {
-  explicit Timings(const ElasticModel& model)
-      : alone(model.blocks.size(), kUnknown),
-        whole(model.blocks.size()),
-        exits(model.exits.size(), kUnknown) {
-    for (const Block& block : model.blocks) amid.emplace_back(block.alternatives.size(), kUnknown);
-  }
-  std::vector<double> alone;              // by block: the original by itself
-  std::vector<std::vector<double>> amid;  // by block and alternative: between the original neighbours
-  // By block and number of blocks: so many originals between the original neighbours.
-  std::vector<std::map<int, double>> whole;
-  std::vector<double> exits;
-};
-
-// The graphs given, with the originals of the blocks before and behind them.
-Result<Graph> between_neighbours(const ElasticModel& model, size_t block, size_t end,
-                                 std::vector<const Graph*> graphs) {
-  if (block > 0) graphs.insert(graphs.begin(), &model.blocks[block - 1].alternatives[0].graph);
-  if (end < model.blocks.size()) graphs.push_back(&model.blocks[end].alternatives[0].graph);
-  return chain(graphs);
-}
-
-Status measure_block(const ElasticModel& model, size_t b, Meter& meter, Timings& times) {
-  const auto& alternatives = model.blocks[b].alternatives;
-  LIMBER_ASSIGN(const double alone, meter.graph(alternatives[0].graph));
-  keep_least(times.alone[b], alone);
-  for (size_t a = 0; a < alternatives.size(); ++a) {
-    const size_t end = b + static_cast<size_t>(alternatives[a].span);
-    LIMBER_ASSIGN(const Graph graph, between_neighbours(model, b, end, {&alternatives[a].graph}));
-    LIMBER_ASSIGN(const double seconds, meter.graph(graph));
-    keep_least(times.amid[b][a], seconds);
-  }
-  times.whole[b][1] = times.amid[b][0];
-  std::vector<const Graph*> originals;
-  std::set<int> spans;
-  for (const Alternative& alternative : alternatives) spans.insert(alternative.span);
-  for (const int span : spans) {
-    const size_t end = b + static_cast<size_t>(span);
-    while (b + originals.size() < end)
-      originals.push_back(&model.blocks[b + originals.size()].alternatives[0].graph);
-    if (span == 1) continue;
-    LIMBER_ASSIGN(const Graph graph, between_neighbours(model, b, end, originals));
-    LIMBER_ASSIGN(const double seconds, meter.graph(graph));
-    keep_least(times.whole[b].try_emplace(span, kUnknown).first->second, seconds);
-  }
-  return {};
-}
-
-// Everything once; what is there already becomes less or stays.
-Status measure_all(const ElasticModel& model, Meter& meter, Timings& times) {
-  for (size_t b = 0; b < model.blocks.size(); ++b)
-    LIMBER_TRY(measure_block(model, b, meter, times).in(fmt::format("block '{}'", model.blocks[b].name)));
-  for (size_t e = 0; e < model.exits.size(); ++e) {
-    LIMBER_ASSIGN(const double seconds, meter.graph(model.exits[e].graph));
-    keep_least(times.exits[e], seconds);
-  }
-  return {};
-}
-
-// What the originals take, and what it changes to put an alternative in their place.
-void fill_table(const ElasticModel& model, const Timings& times, LatencyTable& table) {
-  constexpr double kLeast = 1e-8;
-  for (size_t b = 0; b < model.blocks.size(); ++b) {
-    auto& row = table.blocks.emplace_back();
-    for (const Alternative& alternative : model.blocks[b].alternatives) {
-      double seconds = times.amid[b][row.size()] - times.whole[b].at(alternative.span);
-      for (size_t i = 0; i < static_cast<size_t>(alternative.span); ++i) seconds += times.alone[b + i];
-      row.push_back(std::max(seconds, kLeast));
+// From block to block the alternative that is there least often, any of them where several are, among those
+// that end at block `end` or before it.
+Variant least_seen(const ElasticModel& model, const Coverage& seen, size_t end, Random& random) {
+  Variant variant = original_variant(model);
+  for (size_t b = 0; b < end;) {
+    const auto& alternatives = model.blocks[b].alternatives;
+    std::vector<size_t> least;
+    for (size_t c = 0; c < alternatives.size(); ++c) {
+      if (b + static_cast<size_t>(alternatives[c].span) > end) continue;
+      const int count = seen.blocks[b][c], before = least.empty() ? count : seen.blocks[b][least[0]];
+      if (count < before) least.clear();
+      if (count <= before) least.push_back(c);
     }
+    const size_t chosen = least[random.below(least.size())];
+    variant.choices[b] = static_cast<int>(chosen);
+    const auto span = static_cast<size_t>(alternatives[chosen].span);
+    std::fill_n(variant.choices.begin() + static_cast<std::ptrdiff_t>(b + 1), span - 1, Variant::kCovered);
+    b += span;
   }
-  for (size_t e = 0; e < model.exits.size(); ++e)
-    table.exits.push_back({model.exits[e].after, times.exits[e]});
+  return variant;
 }
 
-SearchSpace space_of(const ElasticModel& model, const LatencyTable& table) {
-  SearchSpace space;
-  for (size_t b = 0; b < model.blocks.size(); ++b) {
-    auto& costs = space.blocks.emplace_back();
-    for (const Alternative& alternative : model.blocks[b].alternatives)
-      costs.push_back({.span = alternative.span, .seconds = table.blocks[b][costs.size()]});
-  }
-  return space;
-}
-
-// The original, the fastest, then random ones. At most `count`; each once.
-Result<std::vector<Variant>> sample_variants(const SearchSpace& space, int count, uint64_t seed) {
-  std::vector<Variant> variants = {space.original()};
-  const auto add = [&](Variant variant) {
-    const bool room = static_cast<int>(variants.size()) < count;
-    if (room && std::find(variants.begin(), variants.end(), variant) == variants.end())
-      variants.push_back(std::move(variant));
+// The original first, then variants until everything is there `cover` times.
+Result<std::vector<Variant>> covering_variants(const ElasticModel& model, const LatencyOptions& options) {
+  Coverage seen(model);
+  Random random(options.seed);
+  std::vector<Variant> variants;
+  const auto add = [&](Variant variant) -> Status {
+    LIMBER_ASSIGN(const auto pieces, pieces_of(model, variant));
+    for (const VariantPiece& piece : pieces) seen.add(piece);
+    variants.push_back(std::move(variant));
+    return {};
   };
-  Prices nothing;
-  for (const auto& block : space.blocks) nothing.emplace_back(block.size(), 0.0);
-  LIMBER_ASSIGN(const auto front, price_front(space, nothing, space.cost(space.original()).seconds));
-  add(front.front().variant);
-  Random random(seed);
-  for (int i = 0; i < 2 * count; ++i) add(random_variant(space, random));
+  LIMBER_TRY(add(original_variant(model)));
+  for (size_t e = 0; e < model.exits.size(); ++e) {
+    while (seen.exits[e] < options.cover) {
+      Variant variant = least_seen(model, seen, static_cast<size_t>(model.exits[e].after), random);
+      variant.exit = static_cast<int>(e);
+      LIMBER_TRY(add(std::move(variant)));
+    }
+  }
+  while (seen.least() < options.cover) LIMBER_TRY(add(least_seen(model, seen, model.blocks.size(), random)));
   return variants;
 }
 
-// Mean square of how far predictions are off, as shares, with the best correction for this border.
-double fit_with_border(double border, LatencyTable& table) {
-  table.border = border;
-  table.correction = 1;
-  std::vector<double> ratios;
-  double mean = 0;
-  for (const LatencyTable::Sample& sample : table.samples) {
-    const double predicted = table.predict(sample.variant);
-    if (!(predicted > 0)) return std::numeric_limits<double>::infinity();
-    ratios.push_back(sample.seconds / predicted);
-    mean += ratios.back() / static_cast<double>(table.samples.size());
-  }
-  table.correction = mean;
-  double off = 0;
-  for (const double ratio : ratios) off += (ratio / mean - 1) * (ratio / mean - 1);
-  return off / static_cast<double>(ratios.size());
+Result<Graph> whole_graph(const std::vector<VariantPiece>& pieces) {
+  std::vector<const Graph*> graphs;
+  for (const VariantPiece& piece : pieces) graphs.push_back(piece.graph);
+  return chain(graphs);
 }
 
-double median_original(const LatencyTable& table) {
-  std::vector<double> originals;
-  for (const auto& block : table.blocks) originals.push_back(block[0]);
-  const auto middle = originals.begin() + static_cast<std::ptrdiff_t>(originals.size() / 2);
-  std::nth_element(originals.begin(), middle, originals.end());
-  return *middle;
+// The same with the number of the piece before the names of its nodes and values, so that the steps of a plan
+// say whose they are.
+Result<Graph> marked_graph(std::vector<VariantPiece> pieces) {
+  std::vector<Graph> marked;
+  marked.reserve(pieces.size());
+  for (size_t p = 0; p < pieces.size(); ++p) {
+    Graph& graph = marked.emplace_back(*pieces[p].graph);
+    for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+      Node& node = graph.mutable_node(NodeId{n});
+      node.name = fmt::format("{}/{}", p, node.name);
+    }
+    for (uint32_t v = 0; v < graph.num_values(); ++v) {
+      if (graph.value(ValueId{v}).role == Role::kActivation)
+        graph.rename(ValueId{v}, fmt::format("{}/{}", p, graph.value(ValueId{v}).name));
+    }
+    pieces[p].graph = &graph;
+  }
+  return whole_graph(pieces);
+}
+
+// What each piece's steps take. A step that says nothing belongs where the one before it does.
+std::vector<double> piece_seconds(const Plan& plan, const std::vector<double>& steps, size_t pieces) {
+  std::vector<double> seconds(pieces, 0);
+  size_t at = 0;
+  for (size_t k = 0; k < steps.size(); ++k) {
+    const std::string& name = plan.steps[k].name;
+    size_t piece = 0;
+    const auto [end, failure] = std::from_chars(name.data(), name.data() + name.size(), piece);
+    if (failure == std::errc() && end != name.data() + name.size() && *end == '/' && piece < pieces)
+      at = piece;
+    seconds[at] += steps[k];
+  }
+  return seconds;
+}
+
+// Collects what alternatives took in several variants.
+class Collector {
+ public:
+  explicit Collector(const ElasticModel& model) : exits_(model.exits.size()) {
+    for (const Block& block : model.blocks) blocks_.emplace_back(block.alternatives.size());
+  }
+  void add(const VariantPiece& piece, double seconds) {
+    const auto choice = static_cast<size_t>(piece.choice);
+    (piece.block == VariantPiece::kExit ? exits_[choice] : blocks_[static_cast<size_t>(piece.block)][choice])
+        .push_back(seconds);
+  }
+  void fill(const ElasticModel& model, LatencyTable& table) const {
+    for (const auto& block : blocks_) {
+      auto& row = table.blocks.emplace_back();
+      for (const auto& seconds : block) row.push_back(median(seconds));
+    }
+    for (size_t e = 0; e < exits_.size(); ++e)
+      table.exits.push_back({model.exits[e].after, median(exits_[e])});
+  }
+
+ private:
+  std::vector<std::vector<std::vector<double>>> blocks_;
+  std::vector<std::vector<double>> exits_;
+};
+
+// Compiles the variants.
+Status make_ready(const ElasticModel& model, std::span<const Variant> variants, const LatencyOptions& options,
+                  TurnMeter& meter) {
+  for (const Variant& variant : variants) {
+    if (options.stop != nullptr && options.stop->load())
+      return error(Code::kResourceExhausted, "stopped after {} of {} variants", meter.size(),
+                   variants.size());
+    LIMBER_ASSIGN(auto pieces, pieces_of(model, variant));
+    LIMBER_ASSIGN(const Graph graph, marked_graph(std::move(pieces)));
+    LIMBER_TRY(meter.add(graph).in(fmt::format("variant {}", print(variant))));
+    if (options.progress) options.progress(static_cast<int>(meter.size()), static_cast<int>(variants.size()));
+  }
+  return {};
+}
+
+// Sums then fit the samples: between steps there is a little time too.
+void scale_to_samples(LatencyTable& table) {
+  std::vector<double> ratios;
+  for (const LatencyTable::Sample& sample : table.samples)
+    ratios.push_back(sample.seconds / table.predict(sample.variant));
+  const double scale = median(ratios);
+  for (auto& block : table.blocks) {
+    for (double& seconds : block) seconds *= scale;
+  }
+  for (LatencyTable::ExitTime& exit : table.exits) exit.seconds *= scale;
 }
 
 }  // namespace
@@ -196,7 +175,7 @@ double LatencyTable::predict(const Variant& variant) const {
   LIMBER_ASSERT(variant.choices.size() == blocks.size());
   const ExitTime* exit = variant.exit < 0 ? nullptr : &exits[static_cast<size_t>(variant.exit)];
   const size_t end = exit == nullptr ? blocks.size() : static_cast<size_t>(exit->after);
-  double sum = exit == nullptr ? 0 : inside(exit->seconds);
+  double sum = exit == nullptr ? 0 : exit->seconds;
   for (size_t b = 0; b < end; ++b) {
     if (variant.choices[b] != Variant::kCovered) sum += seconds(b, static_cast<size_t>(variant.choices[b]));
   }
@@ -205,7 +184,7 @@ double LatencyTable::predict(const Variant& variant) const {
 
 double LatencyTable::original() const {
   double sum = 0;
-  for (const auto& block : blocks) sum += inside(block[0]);
+  for (const auto& block : blocks) sum += block[0];
   return sum;
 }
 
@@ -224,48 +203,45 @@ Status LatencyTable::check(const ElasticModel& model) const {
 Result<LatencyTable> measure_latency_table(const ElasticModel& model,
                                            const std::vector<std::shared_ptr<Backend>>& backends,
                                            const LatencyOptions& options) {
-  if (options.samples < 1)
-    return invalid("{} whole variants to measure, expected 1 or more", options.samples);
-  if (options.rounds < 1) return invalid("{} rounds of measuring, expected 1 or more", options.rounds);
-  Meter meter(model, backends, options);
+  if (options.cover < 1)
+    return invalid("{} variants for each alternative, expected 1 or more", options.cover);
+  LIMBER_ASSIGN(const auto variants, covering_variants(model, options));
+  TurnMeter meter(model.params, backends, options.measure);
+  LIMBER_TRY(make_ready(model, variants, options, meter));
+  LIMBER_TRY(meter.run(options.stop));
   LatencyTable table{.threads = options.measure.threads};
-  Timings times(model);
-  for (int round = 0; round < options.rounds; ++round) LIMBER_TRY(measure_all(model, meter, times));
-  fill_table(model, times, table);
-  LIMBER_ASSIGN(const auto variants, sample_variants(space_of(model, table), options.samples, options.seed));
-  for (const Variant& variant : variants) table.samples.push_back({variant, kUnknown});
-  for (int round = 0; round < options.rounds; ++round) {
-    for (LatencyTable::Sample& sample : table.samples) {
-      LIMBER_ASSIGN(const double seconds, meter.variant(sample.variant));
-      sample.seconds = std::min(sample.seconds, seconds);
-    }
+  Collector collector(model);
+  for (size_t v = 0; v < variants.size(); ++v) {
+    LIMBER_ASSIGN(const auto pieces, pieces_of(model, variants[v]));
+    const auto seconds = piece_seconds(meter.plan(v), meter.step_seconds(v), pieces.size());
+    for (size_t p = 0; p < pieces.size(); ++p) collector.add(pieces[p], seconds[p]);
+    table.samples.push_back({variants[v], meter.seconds(v)});
   }
-  fit_correction(table);
+  collector.fill(model, table);
+  scale_to_samples(table);
   return table;
+}
+
+Result<std::vector<double>> measure_variants(const ElasticModel& model, std::span<const Variant> variants,
+                                             const std::vector<std::shared_ptr<Backend>>& backends,
+                                             const MeasureOptions& options) {
+  TurnMeter meter(model.params, backends, options);
+  for (const Variant& variant : variants) {
+    LIMBER_ASSIGN(const auto pieces, pieces_of(model, variant));
+    LIMBER_ASSIGN(const Graph graph, whole_graph(pieces));
+    LIMBER_TRY(meter.add(graph).in(fmt::format("variant {}", print(variant))));
+  }
+  LIMBER_TRY(meter.run());
+  std::vector<double> seconds;
+  for (size_t v = 0; v < variants.size(); ++v) seconds.push_back(meter.seconds(v));
+  return seconds;
 }
 
 Result<double> measure_variant(const ElasticModel& model, const Variant& variant,
                                const std::vector<std::shared_ptr<Backend>>& backends,
                                const MeasureOptions& options) {
-  LIMBER_ASSIGN(const auto pieces, pieces_of(model, variant));
-  std::vector<const Graph*> graphs;
-  for (const VariantPiece& piece : pieces) graphs.push_back(piece.graph);
-  LIMBER_ASSIGN(const Graph whole, chain(graphs));
-  return measure_latency(whole, model.params, backends, options);
-}
-
-void fit_correction(LatencyTable& table) {
-  if (table.samples.empty()) return;
-  constexpr int kSteps = 20;
-  const double most = median_original(table) / 2;
-  // A border must explain more than the noise of measuring does.
-  const double needed = 0.8 * fit_with_border(0, table);
-  double best = needed, border = 0;
-  for (int i = 1; i <= kSteps; ++i) {
-    const double off = fit_with_border(most * i / kSteps, table);
-    if (off < best) best = off, border = table.border;
-  }
-  fit_with_border(border, table);
+  LIMBER_ASSIGN(const auto seconds, measure_variants(model, std::span(&variant, 1), backends, options));
+  return seconds[0];
 }
 
 }  // namespace limber

@@ -124,7 +124,12 @@ class Searcher {
 
   Status evaluate_group() {
     if (group_.empty()) return {};
-    LIMBER_ASSIGN(const std::vector<double> accuracies, evaluate_(group_));
+    const auto evaluated = evaluate_(group_);
+    if (evaluated.status().code() == Code::kResourceExhausted && done() && result_.stopped) {
+      group_.clear();
+      return {};
+    }
+    LIMBER_ASSIGN(const std::vector<double> accuracies, evaluated);
     if (accuracies.size() != group_.size())
       return error(Code::kInternal, "{} accuracies for {} variants", accuracies.size(), group_.size());
     for (size_t i = 0; i < group_.size(); ++i) {
@@ -160,12 +165,12 @@ class Searcher {
   Status start() {
     std::vector<Variant> seeds;
     if (guided() && options_.use_prices) {
-      LIMBER_ASSIGN(seeds, price_seeds(space_, band_, static_cast<size_t>(options_.group), random_));
+      LIMBER_ASSIGN(seeds, price_seeds(space_, band_, static_cast<size_t>(first_group()), random_));
     }
     for (const Variant& seed : seeds) propose(seed);
     if (!done()) LIMBER_TRY(evaluate_group());
     // What is learnt takes over from here; without it more must be seen first.
-    const int wanted = guided() && options_.refine ? options_.group : options_.population;
+    const int wanted = guided() && options_.refine ? first_group() : options_.population;
     for (int tries = 0; evaluations() < wanted && tries < kTries && !done(); ++tries) {
       for (int i = 0; i < kTries && room() > 0; ++i) propose(fresh_start());
       LIMBER_TRY(evaluate_group());
@@ -173,14 +178,38 @@ class Searcher {
     return {};
   }
 
+  // Small: the sooner something is learnt from, the better the rest.
+  int first_group() const { return std::min(options_.group, 8); }
+
   // What knapsacks over learnt prices say, at first with the likeliest ones.
-  Status propose_by_prices(const PriceModel& model, size_t count) {
+  Status propose_by_prices(const PriceModel& model, size_t count, const Variant* trunk = nullptr) {
     for (int i = 0; i < 3 * static_cast<int>(count) && count > 0; ++i) {
       const double doubt = 0.5 * i;
-      LIMBER_ASSIGN(const Priced priced, cheapest_variant(space_, model.prices(doubt, random_), band_, 512));
+      const size_t from = trunk == nullptr ? 0 : shared_blocks(*trunk);
+      LIMBER_ASSIGN(const Priced priced, cheapest(model.prices(doubt, random_), trunk, from));
       if (propose(priced.variant)) --count;
     }
     return {};
+  }
+
+  Result<Priced> cheapest(const Prices& prices, const Variant* trunk, size_t from) const {
+    constexpr size_t kResolution = 512;
+    if (from == 0) return cheapest_variant(space_, prices, band_, kResolution);
+    return cheapest_variant(with_beginning(space_, *trunk, from), prices, band_, kResolution);
+  }
+
+  // How many blocks others may have in common with the variant: those that take a random part of its time.
+  size_t shared_blocks(const Variant& trunk) {
+    constexpr double kLeast = 0.5, kMost = 0.95;
+    const double until = random_.uniform(kLeast, kMost) * space_.cost(trunk).seconds;
+    double passed = 0;
+    for (size_t b = 0;;) {
+      const ChoiceCost& one = space_.at(b, trunk.choices[b]);
+      const size_t next = b + static_cast<size_t>(one.span);
+      passed += one.seconds;
+      if (passed > until || next >= space_.size()) return b;
+      b = next;
+    }
   }
 
   // Indices of the best that are allowed.
@@ -195,37 +224,70 @@ class Searcher {
     return best;
   }
 
+  // The better of two, so that the best have more children.
+  const Variant& pick(const std::vector<size_t>& parents) {
+    const size_t a = random_.below(parents.size()), b = random_.below(parents.size());
+    return all_[parents[std::min(a, b)]].variant;
+  }
+
   Variant child(const std::vector<size_t>& parents) {
-    // The better of two, so that the best have more children.
-    const auto pick = [&]() -> const Variant& {
-      const size_t a = random_.below(parents.size()), b = random_.below(parents.size());
-      return all_[parents[std::min(a, b)]].variant;
-    };
-    if (parents.size() < 2 || random_.below(4) != 0) return mutate(pick());
-    Variant crossed = cross(space_, pick(), pick(), random_);
+    if (parents.size() < 2 || random_.below(4) != 0) return mutate(pick(parents));
+    Variant crossed = cross(space_, pick(parents), pick(parents), random_);
     return guided() ? move_near(space_, band_, std::move(crossed), random_) : crossed;
   }
 
-  // Of a few children the cheapest, by prices as they might be.
-  Variant cheap_child(const std::vector<size_t>& parents, const PriceModel& model) {
-    constexpr int kChildren = 6;
+  // Begins as the trunk does, and goes on like it or like a parent.
+  Variant branch(const Variant& trunk, const std::vector<size_t>& parents) {
+    const size_t from = shared_blocks(trunk);
+    const Variant& other = pick(parents);
+    if (random_.below(2) != 0 || other.choices[from] == Variant::kCovered)
+      return nearby_mutation(space_, band_, trunk, random_, from);
+    Variant crossed = trunk;
+    const auto point = static_cast<std::ptrdiff_t>(from);
+    std::copy(other.choices.begin() + point, other.choices.end(), crossed.choices.begin() + point);
+    return move_near(space_, band_, std::move(crossed), random_, std::nullopt, from);
+  }
+
+  // Of a few branches the cheapest, by prices as they might be.
+  Variant cheap_branch(const Variant& trunk, const std::vector<size_t>& parents, const PriceModel& model) {
+    constexpr int kBranches = 6;
     const Prices prices = model.prices(1, random_);
-    Variant best = child(parents);
-    for (int i = 1; i < kChildren; ++i) {
-      Variant other = child(parents);
+    Variant best = branch(trunk, parents);
+    for (int i = 1; i < kBranches; ++i) {
+      Variant other = branch(trunk, parents);
       if (is_fresh(other) && total_price(prices, other) < total_price(prices, best)) best = std::move(other);
     }
     return best;
   }
 
+  // By turns what is likeliest to be best, what might be, and a child.
+  Result<Variant> make_trunk(const std::vector<size_t>& parents, const PriceModel& model) {
+    const int turn = generation_++ % 3;
+    if (turn == 2 && !parents.empty()) {
+      Variant made = child(parents);
+      if (band_.allows(space_.cost(made))) return made;
+    }
+    LIMBER_ASSIGN(Priced priced, cheapest(model.prices(turn == 0 ? 0 : 1, random_), nullptr, 0));
+    return std::move(priced.variant);
+  }
+
+  // A group that begins alike, but for one, so that the beginning is computed once.
+  Status propose_branches(const std::vector<size_t>& parents) {
+    const PriceModel model(space_, all_);
+    LIMBER_ASSIGN(const Variant trunk, make_trunk(parents, model));
+    propose(trunk);
+    LIMBER_TRY(propose_by_prices(model, std::min<size_t>(room(), 1)));
+    LIMBER_TRY(propose_by_prices(model, (room() + 1) / 2, &trunk));
+    for (int i = 0; i < kTries && room() > 0 && !parents.empty(); ++i)
+      propose(cheap_branch(trunk, parents, model));
+    return {};
+  }
+
   Status evolve() {
     for (int idle = 0; idle < kTries && !done();) {
-      std::optional<PriceModel> model;
-      if (guided() && options_.refine && !all_.empty()) model.emplace(space_, all_);
-      if (model) LIMBER_TRY(propose_by_prices(*model, (room() + 1) / 2));
       const auto best = parents();
-      for (int i = 0; i < kTries && room() > 0 && !best.empty(); ++i)
-        propose(model ? cheap_child(best, *model) : child(best));
+      if (guided() && options_.refine && !all_.empty()) LIMBER_TRY(propose_branches(best));
+      for (int i = 0; i < kTries && room() > 0 && !best.empty(); ++i) propose(child(best));
       for (int i = 0; i < kTries && room() > 0; ++i) propose(fresh_start());
       idle = group_.empty() ? idle + 1 : 0;
       LIMBER_TRY(evaluate_group());
@@ -286,6 +348,7 @@ class Searcher {
   std::map<std::vector<int>, size_t> index_;
   std::optional<size_t> best_;
   std::vector<Variant> group_;
+  int generation_ = 0;
   SearchResult result_;
 };
 

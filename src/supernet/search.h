@@ -13,7 +13,7 @@
 namespace limber {
 
 enum class SearchMethod : uint8_t {
-  kEvolution,       // near the limit: NearbyInit, NearbyMutate, crossing
+  kEvolution,       // near the limit: NearbyInit, NearbyMutate, crossing; groups begin alike
   kAnnealing,       // near the limit
   kPlainEvolution,  // anywhere below the limit: random start, random mutation; for comparison
   kPlainAnnealing,
@@ -34,7 +34,7 @@ struct SearchOptions {
   bool refine = true;      // learn prices from what was evaluated, and ask knapsacks again; the same
   double nearby = 0.9;     // the search stays between this share of the limit and the limit
   int max_evaluations = 200;
-  int group = 8;        // variants evaluated together; annealing has so many chains
+  int group = 12;       // variants evaluated together; annealing has so many chains
   int population = 16;  // of evolution: so many of the best are parents
   uint64_t seed = 0;
   std::vector<Scored> known;  // evaluated before on the same data: learnt from, and not evaluated again
@@ -50,7 +50,8 @@ struct SearchResult {
   std::vector<Scored> evaluated;  // here, in order; each once. All are within the limits
   std::vector<double> curve;      // after each evaluation: the best accuracy so far, what was known aside
   double limit = 0;               // seconds
-  bool stopped = false;  // by the flag; otherwise all were evaluated that were asked for, or that it finds
+  // By the flag, also amid an evaluation; otherwise all were evaluated that were asked for, or that it finds.
+  bool stopped = false;
 };
 
 // The same for the same space, options and accuracies. kInvalidArgument naming the fastest possible when no

@@ -1,6 +1,7 @@
 #include "supernet/search_space.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "supernet/latency_table.h"
 #include "supernet/work.h"
@@ -57,13 +58,13 @@ void fill_open(const SearchSpace& space, Variant& variant, Random* random) {
   }
 }
 
-// All single replacements, but those that touch what covers block `keep`.
+// All single replacements from block `from` on, but those that touch what covers block `keep`.
 std::vector<Placement> placements(const SearchSpace& space, const Variant& variant,
-                                  std::optional<size_t> keep) {
+                                  std::optional<size_t> keep, size_t from = 0) {
   const size_t first = keep ? start_of(variant, *keep) : 0;
   const size_t last = keep ? first + span_at(space, variant, first) : 0;
   std::vector<Placement> all;
-  for (size_t b = 0; b < space.size(); ++b) {
+  for (size_t b = from; b < space.size(); ++b) {
     for (size_t c = 0; c < space.blocks[b].size(); ++c) {
       const size_t end = b + static_cast<size_t>(space.blocks[b][c].span);
       const bool touches = keep && b < last && end > first;
@@ -160,12 +161,12 @@ double Band::distance(const VariantCost& cost) const {
 }
 
 Variant move_near(const SearchSpace& space, const Band& band, Variant variant, Random& random,
-                  std::optional<size_t> keep) {
+                  std::optional<size_t> keep, size_t from) {
   double distance = band.distance(space.cost(variant));
   while (distance > 0) {
     std::vector<Variant> inside;
     std::optional<Variant> nearest;
-    for (const Placement& p : placements(space, variant, keep)) {
+    for (const Placement& p : placements(space, variant, keep, from)) {
       Variant next = variant;
       place(space, next, p.block, p.choice);
       const double d = band.distance(space.cost(next));
@@ -186,12 +187,23 @@ Variant nearby_variant(const SearchSpace& space, const Band& band, Random& rando
   return move_near(space, band, random_variant(space, random), random);
 }
 
-Variant nearby_mutation(const SearchSpace& space, const Band& band, Variant variant, Random& random) {
-  const auto all = placements(space, variant, std::nullopt);
+Variant nearby_mutation(const SearchSpace& space, const Band& band, Variant variant, Random& random,
+                        size_t from) {
+  const auto all = placements(space, variant, std::nullopt, from);
   if (all.empty()) return variant;
   const Placement p = all[random.below(all.size())];
   place(space, variant, p.block, p.choice, &random);
-  return move_near(space, band, std::move(variant), random, p.block);
+  return move_near(space, band, std::move(variant), random, p.block, from);
+}
+
+SearchSpace with_beginning(SearchSpace space, const Variant& variant, size_t from) {
+  for (size_t b = 0; b < from; ++b) {
+    for (size_t c = 0; c < space.blocks[b].size(); ++c) {
+      if (variant.choices[b] != static_cast<int>(c))
+        space.blocks[b][c].seconds = std::numeric_limits<double>::infinity();
+    }
+  }
+  return space;
 }
 
 Variant random_mutation(const SearchSpace& space, Variant variant, Random& random) {

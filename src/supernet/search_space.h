@@ -73,13 +73,17 @@ struct Band {
 
 // Replaces alternatives until the variant is inside the band: each time one that leads inside, any of them,
 // or else the one that leads nearest. `keep` is a block that stays as it is. The last variant reached when
-// no single replacement leads nearer: it may be outside.
+// no single replacement leads nearer: it may be outside. Blocks before `from`, where something must start,
+// stay.
 Variant move_near(const SearchSpace& space, const Band& band, Variant variant, Random& random,
-                  std::optional<size_t> keep = std::nullopt);
+                  std::optional<size_t> keep = std::nullopt, size_t from = 0);
 // A random variant, moved near. (AdaptiveNet's NearbyInit)
 Variant nearby_variant(const SearchSpace& space, const Band& band, Random& random);
 // With one other alternative, then moved near by changing others. (AdaptiveNet's NearbyMutate)
-Variant nearby_mutation(const SearchSpace& space, const Band& band, Variant variant, Random& random);
+Variant nearby_mutation(const SearchSpace& space, const Band& band, Variant variant, Random& random,
+                        size_t from = 0);
+// The space of variants that begin as this one does, up to block `from`, where something must start.
+SearchSpace with_beginning(SearchSpace space, const Variant& variant, size_t from);
 // With one other alternative, wherever that leads.
 Variant random_mutation(const SearchSpace& space, Variant variant, Random& random);
 

@@ -1,8 +1,14 @@
 // limber elastify, search, export --variant: from a model to a smaller one.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
 
 #include "tests/cli/program.h"
 #include "variant/elastic_folder.h"
@@ -85,6 +91,124 @@ TEST(Elastify, ForgetsWhatNoLongerHolds) {
   EXPECT_TRUE(contains(other.err, "other weights")) << other.err;
 }
 
+class SearchCommandTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = folder_ / "elastic";
+    ASSERT_EQ(limber_program(kElastify + "--budget 300ms -o " + dir_).code, 0);
+  }
+  std::string command(const std::string& more) const {
+    return "search " + dir_ + " --images 32 --threads 1 --json " + more;
+  }
+  std::vector<VariantRecord> records() const {
+    const auto table = VariantTable::open(variants_in(dir_));
+    EXPECT_TRUE(table.ok()) << table.status().message();
+    const auto index = *(*table)->index();
+    std::vector<VariantRecord> all;
+    for (const std::string& context : index->contexts()) {
+      const auto some = index->all(context);
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    return all;
+  }
+
+  const Folder folder_;
+  std::string dir_;
+  const std::string data_ = "--data synthetic:count=48 ";
+};
+
+TEST_F(SearchCommandTest, KeepsWhatItEvaluatedForTheSameImages) {
+  const json first = json_of(limber_program(command(data_ + "--latency 10s --evaluations 6")));
+  EXPECT_EQ(first["evaluated"], 6);
+  EXPECT_EQ(first["known"], 0);
+  EXPECT_EQ(records().size(), 6u);
+  const json second = json_of(limber_program(command(data_ + "--latency 99% --evaluations 6")));
+  EXPECT_EQ(second["known"], 6);
+  const size_t all = records().size();
+  EXPECT_EQ(all, 6 + second["evaluated"].get<size_t>());
+  // Other images: nothing that is known can be compared.
+  const json third = json_of(limber_program(command(data_ + "--latency 10s --evaluations 4 --seed 1")));
+  EXPECT_EQ(third["known"], 0);
+  EXPECT_EQ(records().size(), 4u);
+}
+
+TEST_F(SearchCommandTest, GoesOnAfterASignal) {
+  const std::string search = command(data_ + "--latency 99% --evaluations 1000000");
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const std::string line = "exec '" LIMBER_BINARY "' " + search + " >/dev/null 2>&1";
+    ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
+    ::_exit(127);
+  }
+  for (int i = 0; i < 600 && !std::filesystem::exists(variants_in(dir_)); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (int i = 0; i < 600 && records().empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  ::kill(child, SIGINT);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << "the signal ended it";
+  const size_t kept = records().size();
+  ASSERT_GT(kept, 0u);
+  const json rest = json_of(limber_program(command(data_ + "--latency 99% --evaluations 4")));
+  EXPECT_EQ(rest["known"], kept);
+}
+
+TEST_F(SearchCommandTest, ReturnsWhatKeepsAllLimits) {
+  const json free = json_of(limber_program(command(data_ + "--latency 10s --evaluations 12")));
+  EXPECT_EQ(free["within"], true);
+  EXPECT_LE(free["measured_s"], free["limit_s"]);
+  const int most = static_cast<int>(0.9 * free["original_parameters"].get<double>());
+  const json small = json_of(
+      limber_program(command(data_ + "--latency 10s --evaluations 12 --max-params " + std::to_string(most))));
+  EXPECT_LE(small["parameters"], most);
+  const auto memory = free["memory_bytes"].get<uint64_t>();
+  const json tight = json_of(limber_program(
+      command(data_ + "--latency 10s --evaluations 12 --max-memory " + std::to_string(memory))));
+  EXPECT_LE(tight["memory_bytes"], memory);
+  const Outcome none = limber_program(command(data_ + "--latency 10s --evaluations 4 --max-memory 1K"));
+  EXPECT_EQ(none.code, 1);
+  EXPECT_TRUE(contains(none.err, "1024 bytes")) << none.err;
+  for (const VariantRecord& record : records()) {
+    EXPECT_EQ(record.memory_bytes > 0, record.measured_s.has_value());
+  }
+}
+
+TEST_F(SearchCommandTest, TakesTheOriginalsAnswersForLabels) {
+  const json found =
+      json_of(limber_program(command(data_ + "--latency 10s --evaluations 3 --labels original")));
+  EXPECT_EQ(found["original_accuracy"], 1.0);
+}
+
+TEST_F(SearchCommandTest, PrintsTheBestPerLevel) {
+  const json found = json_of(limber_program(command(data_ + "--latency 10s --evaluations 12")));
+  double seconds = 0, accuracy = -1;
+  for (const json& one : found["front"]) {
+    EXPECT_GT(one["predicted_s"], seconds);
+    EXPECT_GT(one["accuracy"], accuracy);
+    seconds = one["predicted_s"];
+    accuracy = one["accuracy"];
+  }
+  EXPECT_GT(accuracy, -1);
+}
+
+TEST_F(SearchCommandTest, IsBenched) {
+  const Outcome outcome =
+      limber_program("bench " + dir_ + " --worker --threads 1 --images 16 " + data_,
+                     "table\nsubnets 2\nsearch plain-evolution 0.95 4 0\nreuse 0.95 4\nuniform shrink50 0.5\n"
+                     "accuracy 0.0.0.0.0\nquit\n");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::istringstream lines(outcome.out);
+  std::string line;
+  ASSERT_TRUE(std::getline(lines, line) && line == "ready");
+  for (const char* key : {"original_ms", "subnets", "curve", "time_saving", "share", "accuracy"}) {
+    ASSERT_TRUE(std::getline(lines, line));
+    EXPECT_TRUE(json::parse(line).contains(key)) << key << ": " << line;
+  }
+  EXPECT_EQ(limber_program("bench " + dir_).code, 2);
+}
+
 TEST(Elastify, WrongUse) {
   const Folder folder;
   const auto expect = [&](const std::string& arguments, int code, const std::string& part) {
@@ -97,6 +221,7 @@ TEST(Elastify, WrongUse) {
   expect("search builtin:resnet8 --data synthetic --latency 60%", 2, "elastify");
   expect("search builtin:resnet8 --data synthetic", 2, "--latency");
   expect("search builtin:resnet8 --data synthetic --latency 600%", 2, "60%");
+  expect("search builtin:resnet8 --data synthetic --latency 60% --max-params few", 2, "1.5M");
   expect("export builtin:resnet8 --variant 0.1 -o " + (folder / "x.onnx"), 2, "--variant");
 }
 

@@ -270,7 +270,45 @@ TEST(Search, StopsWhenAsked) {
   options.progress = [&](const SearchProgress& progress) { stop = progress.evaluations >= 24; };
   const SearchResult result = run_search(space, accuracy, options);
   EXPECT_TRUE(result.stopped);
-  EXPECT_EQ(result.evaluated.size(), 24u);
+  EXPECT_EQ(result.evaluated.size(), 32u);
+}
+
+TEST(Search, KeepsWhatWasEvaluatedWhenAnEvaluationIsStopped) {
+  const SearchSpace space = wide_space(9);
+  Random random(9);
+  const FakeAccuracy accuracy(space, random);
+  std::atomic<bool> stop = false;
+  int groups = 0;
+  const EvaluateVariants evaluate = [&](std::span<const Variant> variants) -> Result<std::vector<double>> {
+    stop = ++groups == 3;
+    if (stop) return error(Code::kResourceExhausted, "stopped");
+    return evaluate_with(accuracy)(variants);
+  };
+  const auto result =
+      search_variants(space, evaluate, {.latency_share = 0.7, .max_evaluations = 1000, .stop = &stop});
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_TRUE(result->stopped);
+  EXPECT_EQ(result->evaluated.size(), 20u);  // two groups
+}
+
+TEST(Search, GroupsBeginAlike) {
+  const SearchSpace space = wide_space(14, 24);
+  Random random(14);
+  const FakeAccuracy accuracy(space, random);
+  double shared = 0;
+  int groups = 0;
+  const EvaluateVariants evaluate = [&](std::span<const Variant> variants) {
+    const auto begins = [&](const Variant& a, const Variant& b) {
+      return std::mismatch(a.choices.begin(), a.choices.end(), b.choices.begin()).first - a.choices.begin();
+    };
+    for (size_t i = 1; i < variants.size() && groups > 0; ++i)
+      shared += static_cast<double>(begins(variants[0], variants[i])) /
+                static_cast<double>((variants.size() - 1) * space.size());
+    ++groups;
+    return evaluate_with(accuracy)(variants);
+  };
+  ASSERT_TRUE(search_variants(space, evaluate, {.latency_share = 0.7, .max_evaluations = 100}).ok());
+  EXPECT_GT(shared / (groups - 1), 0.55);
 }
 
 TEST(Search, SaysWhatIsWrong) {

@@ -1,0 +1,314 @@
+#!/usr/bin/python3
+"""Measures elastic models: predicted latencies, shared work, search, and accuracy at a latency.
+
+Three parts. `latency`: random variants as the latency table predicts them against the same variants measured
+in turns, less how much faster or slower the machine is when what the table was made from is measured again. `search`: on a taught ResNet-56 how much time shared beginnings save
+for the first 100 variants of a search, how many evaluations plain evolution and plain annealing need against
+ours for the accuracy they reach, and how long a whole `limber search` takes. `accuracy`: the best variant at 80
+and 60 % of the latency on all CIFAR-10 test images, against the original, and against the original with some of
+its blocks shrunk, evenly spread, untaught and taught as long. Folders that were taught and parts that were
+measured are kept in the work folder, so that the bench goes on where it stopped. Models and data that are not
+there are left out. The table goes to stdout, progress to stderr, everything to bench/results/supernet.json.
+Exit codes: 0 measured, 1 an engine failed, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from peers import common, measure  # noqa: E402
+
+PARTS = ("latency", "search", "accuracy")
+SHARED = Path(os.environ.get("LIMBER_SHARED", common.ROOT.parent / "shared"))
+DATA = Path(os.environ.get("LIMBER_DATA", Path.home() / ".cache" / "limber-data")) / "cifar10"
+PIXELS = ["--mean", "0.485,0.456,0.406", "--std", "0.229,0.224,0.225"]
+SHARES = (0.8, 0.6)
+TAUGHT = "resnet56-cifar10"
+TIMEOUT = 3600.0
+
+
+@dataclass(frozen=True)
+class LatencyCase:
+    """A model whose latency table is checked."""
+
+    model: str
+    threads: int
+
+
+LATENCY_CASES = tuple(
+    LatencyCase(model, threads)
+    for model in ("resnet56-cifar10", "resnet20-cifar10", "mobilenetv2-tiny")
+    for threads in (1, 2)
+)
+
+
+def say(text: str, start: float) -> None:
+    print(f"{text} ({time.monotonic() - start:.0f} s passed)", file=sys.stderr)
+
+
+def model_file(model: str) -> Path:
+    return SHARED / "models" / f"{model}.onnx"
+
+
+class Bench:
+    """What the parts share: the engine, the work folder, what was measured before."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.arguments = arguments
+        self.limber = common.limber_binary(arguments.limber)
+        self.work: Path = arguments.work
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.start = time.monotonic()
+        self.quick: bool = arguments.quick
+
+    def kept(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Returns what `make` returned the first time."""
+        file = self.work / f"{name}{'-quick' if self.quick else ''}.json"
+        if file.exists():
+            return dict(json.loads(file.read_text()))
+        result = make()
+        part = file.with_suffix(".part")
+        part.write_text(json.dumps(result))
+        os.replace(part, file)
+        say(f"{name}: done", self.start)
+        return result
+
+    def call(self, *arguments: str) -> str:
+        result = subprocess.run([str(self.limber), *arguments], capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            raise common.WorkerError(f"limber {arguments[0]} failed: {common.tail(result.stderr)}")
+        return result.stdout
+
+    def elastify(self, model: str, seconds: float, *more: str) -> Path:
+        """Returns the folder of an elastic model, taught for so many seconds."""
+        kind = "-".join(word for word in more if not word.startswith("-"))
+        folder = self.work / f"{model}-{seconds:.0f}s{'-' + kind if kind else ''}"
+        done = folder / "taught"
+        if not done.exists():
+            say(f"teaching {folder.name}", self.start)
+            command = ["elastify", str(model_file(model)), "--data", data_of(model), *PIXELS, *more]
+            command += ["--budget", f"{seconds:.0f}s", "--threads", str(self.arguments.threads)]
+            self.call(*command, "-o", str(folder), "--resume")
+            done.touch()
+        return folder
+
+    def worker(self, folder: Path, threads: int, images: int, labels: str = "data") -> common.Worker:
+        command = [str(self.limber), "bench", str(folder), "--worker", "--threads", str(threads)]
+        command += ["--data", data_of(folder.name), "--images", str(images), "--labels", labels]
+        return measure.start(common.Worker(f"limber on {folder.name}", command), TIMEOUT)
+
+
+def data_of(model: str) -> str:
+    """Returns the data of a model; those without get generated images, of which only the size matters."""
+    return str(DATA) if "cifar10" in model else "synthetic:size=64,count=64"
+
+
+def ask(worker: common.Worker, line: str) -> dict[str, Any]:
+    return dict(common.read_json(worker.ask(line, TIMEOUT), worker.name))
+
+
+# --- latency ----------------------------------------------------------------------------------------------
+
+
+def measure_latency(bench: Bench, case: LatencyCase) -> dict[str, Any]:
+    """Returns how far the table is off for random variants."""
+    folder = bench.elastify(case.model, 5)
+    with bench.worker(folder, case.threads, 16, labels="original") as worker:
+        table = ask(worker, "table")
+        answer = ask(worker, f"subnets {20 if bench.quick else bench.arguments.subnets}")
+    subnets, drift = answer["subnets"], answer["drift"]  # machines get faster and slower meanwhile
+    errors = [abs(one["predicted_ms"] / one["measured_ms"] * drift - 1) for one in subnets]
+    return {
+        "model": case.model,
+        "threads": case.threads,
+        "table": table,
+        "drift": drift,
+        "error_median": statistics.median(errors),
+        "error_worst": max(errors),
+        "errors": errors,
+        "subnets": subnets,
+    }
+
+
+def measure_latencies(bench: Bench) -> list[dict[str, Any]]:
+    cases = [case for case in LATENCY_CASES if model_file(case.model).exists()]
+    if bench.quick:
+        cases = [case for case in cases if case.model == TAUGHT]
+    return [
+        bench.kept(f"latency-{case.model}-{case.threads}", lambda case=case: measure_latency(bench, case))
+        for case in cases
+    ]
+
+
+# --- search -----------------------------------------------------------------------------------------------
+
+
+def first_reaching(curve: list[float], accuracy: float) -> int | None:
+    """Returns after how many evaluations the accuracy was reached, if it was."""
+    return next((index + 1 for index, value in enumerate(curve) if value >= accuracy), None)
+
+
+def compare_searches(worker: common.Worker, share: float, seed: int, evaluations: int) -> dict[str, Any]:
+    """Returns evaluations of plain searches for the best they find, and ours for the same."""
+    ours = ask(worker, f"search evolution {share} {evaluations} {seed}")["curve"]
+    result: dict[str, Any] = {"share": share, "seed": seed, "best": ours[-1]}
+    for method in ("plain-evolution", "plain-annealing"):
+        plain = ask(worker, f"search {method} {share} {evaluations} {seed}")["curve"]
+        theirs, needed = first_reaching(plain, plain[-1]), first_reaching(ours, plain[-1])
+        ratio = needed / theirs if needed and theirs else float("inf")
+        result[method] = {"accuracy": plain[-1], "evaluations": theirs, "ours": needed, "ratio": ratio}
+    return result
+
+
+def measure_search(bench: Bench, folder: Path) -> dict[str, Any]:
+    threads, quick = bench.arguments.threads, bench.quick
+    with bench.worker(folder, threads, 100 if quick else 200) as worker:
+        ask(worker, "table")
+        reuse = [{"share": share, **ask(worker, f"reuse {share} 100")} for share in SHARES]
+        say("shared beginnings measured", bench.start)
+        compared = []
+        for seed in range(1 if quick else 3):
+            for share in SHARES:
+                compared.append(compare_searches(worker, share, seed, 100 if quick else 400))
+                say(f"searches at {share:.0%}, seed {seed} compared", bench.start)
+    return {"reuse": reuse, "compared": compared}
+
+
+# --- accuracy ---------------------------------------------------------------------------------------------
+
+
+def search_whole(bench: Bench, folder: Path, share: float) -> dict[str, Any]:
+    """Returns what `limber search` finds when nothing is known."""
+    for file in folder.glob("variants.mdb*"):
+        file.unlink()
+    command = ["search", str(folder), "--data", str(DATA), "--latency", f"{share:.0%}", "--json"]
+    return dict(common.read_json(bench.call(*command, "--threads", str(bench.arguments.threads)), "limber search"))
+
+
+def accuracy_of(bench: Bench, folder: Path, variants: dict[str, str]) -> dict[str, float]:
+    """Returns accuracies on all test images."""
+    with bench.worker(folder, bench.arguments.threads, 2000 if bench.quick else 10000) as worker:
+        return {name: ask(worker, f"accuracy {variant}")["accuracy"] for name, variant in variants.items()}
+
+
+def uniform_variants(bench: Bench, folder: Path) -> dict[str, str]:
+    with bench.worker(folder, bench.arguments.threads, 16) as worker:
+        ask(worker, "table")
+        variants = {}
+        for share in SHARES:
+            for kind in ("shrink50", "shrink25"):
+                answer = ask(worker, f"uniform {kind} {share}")
+                if answer["share"] <= share:
+                    variants.setdefault(f"{share:.0%}", answer["variant"])
+        return variants
+
+
+def measure_accuracy(bench: Bench, folder: Path, seconds: float) -> dict[str, Any]:
+    searches = {f"{share:.0%}": search_whole(bench, folder, share) for share in SHARES}
+    say("searched", bench.start)
+    variants = {name: search["variant"] for name, search in searches.items()}
+    blocks = len(next(iter(variants.values())).split("."))
+    result: dict[str, Any] = {"searches": searches}
+    result["best"] = accuracy_of(bench, folder, {"original": ".".join("0" * blocks), **variants})
+    only = ["--operators", "shrink50", "shrink25"]
+    for name, budget in (("uniform_untaught", 1.0), ("uniform_taught", seconds)):
+        uniform = bench.elastify(TAUGHT, budget, *only)
+        result[name] = accuracy_of(bench, uniform, uniform_variants(bench, uniform))
+    return result
+
+
+# --- all together -----------------------------------------------------------------------------------------
+
+
+def summarise(results: dict[str, Any]) -> dict[str, float | None]:
+    """Returns the figures that are asked for; None where a part was not measured."""
+    errors = [error for case in results["latency"] for error in case["errors"]]
+    search, accuracy = results["search"], results["accuracy"]
+    ratios = [
+        entry[method]["ratio"]
+        for entry in search.get("compared", [])
+        for method in ("plain-evolution", "plain-annealing")
+    ]
+    best = accuracy.get("best", {})
+
+    def drop(share: str) -> float | None:
+        return 100 * (best["original"] - best[share]) if share in best else None
+
+    return {
+        "latency_sum_error_median": statistics.median(errors) if errors else None,
+        "latency_sum_error_worst": max(errors, default=None),
+        "reuse_saving": min((one["time_saving"] for one in search.get("reuse", [])), default=None),
+        "evaluations_ratio": statistics.median(ratios) if ratios else None,
+        "accuracy_drop_80": drop("80%"),
+        "accuracy_drop_60": drop("60%"),
+        "search_seconds": max((one["seconds"] for one in accuracy.get("searches", {}).values()), default=None),
+    }
+
+
+def print_results(results: dict[str, Any]) -> None:
+    for case in results["latency"]:
+        errors = f"error median {case['error_median']:.1%}, worst {case['error_worst']:.1%}"
+        print(f"{case['model']:<18} {case['threads']} threads: {errors}; table {case['table']['seconds']:.1f} s")
+    for one in results["search"].get("reuse", []):
+        print(f"shared beginnings at {one['share']:.0%}: {one['time_saving']:.1%} of the time of evaluating saved")
+    for entry in results["search"].get("compared", []):
+        for method in ("plain-evolution", "plain-annealing"):
+            one = entry[method]
+            text = f"{one['accuracy']:.2%} after {one['evaluations']} evaluations, ours after {one['ours']}"
+            print(f"at {entry['share']:.0%}, seed {entry['seed']}, {method}: {text}")
+    for name in ("best", "uniform_untaught", "uniform_taught"):
+        for share, accuracy in results["accuracy"].get(name, {}).items():
+            print(f"{name:<17} {share:<9} {accuracy:.2%}")
+    for key, value in results["summary"].items():
+        print(f"{key:<26} {'-' if value is None else f'{value:.3f}'}")
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = common.make_parser(__doc__)
+    parser.add_argument("--limber", type=Path, default=common.LIMBER, help="default: the release build")
+    parser.add_argument("--quick", action="store_true", help="under 15 minutes: ResNet-56 only, taught 3 minutes")
+    parser.add_argument("--parts", default="", help=f"some of {','.join(PARTS)}; default: all")
+    parser.add_argument("--threads", type=int, default=2, help="of all but `latency`; default: 2")
+    parser.add_argument("--subnets", type=int, default=60, help="random variants for each model; default: 60")
+    parser.add_argument("--budget", type=float, help="seconds of teaching; default: 1800, with --quick 180")
+    parser.add_argument("--work", type=Path, default=measure.RESULTS / "supernet", help="what is kept")
+    parser.add_argument("--output", type=Path, help="JSON file (default: supernet.json in bench/results)")
+    return parser.parse_args()
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    parts = common.select(PARTS, arguments.parts, lambda part: part)
+    bench = Bench(arguments)
+    results: dict[str, Any] = {"machine": measure.host(bench.limber, measure.load_before())}
+    results["latency"] = measure_latencies(bench) if "latency" in parts else []
+    results["search"] = results["accuracy"] = {}
+    if {"search", "accuracy"} & set(parts) and model_file(TAUGHT).exists() and DATA.exists():
+        seconds = arguments.budget or (180 if arguments.quick else 1800)
+        folder = bench.elastify(TAUGHT, seconds)
+        if "search" in parts:
+            results["search"] = bench.kept(f"search-{seconds:.0f}", lambda: measure_search(bench, folder))
+        if "accuracy" in parts:
+            name = f"accuracy-{seconds:.0f}"
+            results["accuracy"] = bench.kept(name, lambda: measure_accuracy(bench, folder, seconds))
+    elif parts != ["latency"]:
+        print(f"left out: {TAUGHT} needs {SHARED / 'models'} and {DATA}", file=sys.stderr)
+    results["summary"] = summarise(results)
+    print_results(results)
+    measure.write_results(results, arguments.output or measure.RESULTS / "supernet.json")
+    return 0
+
+
+if __name__ == "__main__":
+    common.run_main(main)

@@ -1,0 +1,37 @@
+// limber bench DIR --worker, for an elastic model: how good its latency table and its search are.
+#pragma once
+
+#include <string>
+
+#include "base/random.h"
+#include "cli/search_work.h"
+
+namespace limber {
+
+class SupernetAnswers {
+ public:
+  explicit SupernetAnswers(SearchWork& work) : work_(work) {}
+
+  // JSON, as bench/README.md says.
+  Result<std::string> answer(const std::string& line);
+
+ private:
+  Result<std::string> table();
+  // Random variants: as the table predicts them, and as they are measured.
+  Result<std::string> subnets(int count);
+  // A search: the best accuracy after each evaluation.
+  Result<std::string> search(const std::string& method, double share, int evaluations, uint64_t seed);
+  // The first variants that a search evaluates: how long that takes, and how long one by one.
+  Result<std::string> reuse(double share, int count);
+  Result<std::string> accuracy(const std::string& variant);
+  // The variant with one kind of alternative in as few blocks, evenly spread, as keep the share of the time.
+  Result<std::string> uniform(const std::string& alternative, double share) const;
+
+  SearchWork& work_;
+  Random random_{1};
+};
+
+// Says "ready" and answers lines until "quit", the end of input or the first one that fails.
+Status serve_supernet(SearchWork& work);
+
+}  // namespace limber

@@ -1,0 +1,38 @@
+// What searches found out, kept in the folder of the elastic model while they run.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cli/search_work.h"
+#include "variant/variant_table.h"
+
+namespace limber {
+
+class SearchJournal {
+ public:
+  // Accuracies on other images, or with other labels, cannot be compared: what the table has of those is
+  // forgotten, and the folder's notes say what it is about from now on.
+  static Result<std::unique_ptr<SearchJournal>> open(SearchWork& work);
+
+  // What was evaluated before, on any machine; seconds are as the table of `work` predicts them.
+  const std::vector<Scored>& known() const { return known_; }
+  // Durable on return.
+  Status add(std::span<const Scored> scored);
+  Status add_measured(const Scored& scored, double seconds, uint64_t memory_bytes);
+
+ private:
+  SearchJournal(const SearchWork& work, std::unique_ptr<VariantTable> table)
+      : work_(work), table_(std::move(table)) {}
+  Status forget();
+  Status read();
+  Result<VariantRecord> record(const Scored& scored) const;
+
+  const SearchWork& work_;
+  const std::unique_ptr<VariantTable> table_;
+  std::vector<Scored> known_;
+};
+
+}  // namespace limber
