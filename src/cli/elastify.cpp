@@ -8,7 +8,6 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
-#include <sstream>
 
 #include "cli/classifier.h"
 #include "cli/commands.h"
@@ -27,7 +26,6 @@ namespace limber {
 namespace {
 
 constexpr std::string_view kTaught = "taught";  // the note with the seconds of teaching that are over
-constexpr std::string_view kTuned = "tuned";    // and the one with the variants that are tuned
 
 struct ElastifyCommand : CommonOptions {
   std::string data, output, bad_images = "fail", labels = "auto";
@@ -161,18 +159,6 @@ double taught_before(const ElasticInfo& info) {
   return std::max(seconds, 0.0);
 }
 
-std::vector<Variant> tuned_before(const ElasticFolder& folder) {
-  std::vector<Variant> variants;
-  const auto note = folder.info.notes.find(std::string(kTuned));
-  if (note == folder.info.notes.end()) return variants;
-  std::istringstream words(note->second);
-  for (std::string word; words >> word;) {
-    const auto variant = parse_variant(word);
-    if (variant.ok() && check_variant(folder.model, *variant).ok()) variants.push_back(*variant);
-  }
-  return variants;
-}
-
 // Where the data have the model's classes, labels help.
 Result<bool> use_labels(const ElastifyCommand& options, const Graph& model, const Dataset& data) {
   if (options.labels == "original") return false;
@@ -218,7 +204,7 @@ Result<int> elastify(ElastifyCommand& options) {
   how.seconds_before = std::min(taught_before(folder.info), options.seconds);
   how.rate = options.rate;
   how.seed = options.seed;
-  how.chosen = tuned_before(folder);
+  how.chosen = tuned_variants(folder.model, folder.info);
   how.input = classifier.input;
   how.input.padding = options.changes.padding;
   how.input.flip = options.changes.flip;
@@ -236,9 +222,7 @@ Result<int> elastify(ElastifyCommand& options) {
   };
   how.save = [&](double seconds, const std::vector<Variant>& chosen) {
     folder.info.notes[std::string(kTaught)] = fmt::format("{:.1f}", seconds);
-    std::string tuned;
-    for (const Variant& variant : chosen) tuned += print(variant) + ' ';
-    folder.info.notes[std::string(kTuned)] = tuned;
+    folder.info.notes[std::string(kTunedNote)] = tuned_note(chosen);
     return save_elastic(options.output, folder.model, folder.info);
   };
   const auto done = teach_alternatives(folder.model, data, backends, how);
@@ -265,7 +249,8 @@ void add_elastify(CommandLine& line) {
                  Arguments::Need::kRequired);
   arguments.text("-o,--output", o.output, "DIR", "Folder of the elastic model", Arguments::Need::kRequired);
   arguments.flag("--resume", o.resume, "Go on with what is in DIR");
-  arguments.parsed("--budget", "TIME", "How long alternatives are taught and tuned, as in 90s or 20min; default 10min",
+  arguments.parsed("--budget", "TIME",
+                   "How long alternatives are taught and tuned, as in 90s or 20min; default 10min",
                    [&o](const std::string& text) { return parse_seconds(text, o.seconds); });
   arguments.number("--lr", o.rate, 1e-7, 1.0, "Learning rate of teaching at the beginning; default 0.001");
   arguments.number("--tune-lr", o.tune_rate, 1e-7, 1.0, "The same of tuning; default 0.001");

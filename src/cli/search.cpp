@@ -16,6 +16,7 @@
 #include "cli/signals.h"
 #include "cli/table.h"
 #include "cli/units.h"
+#include "supernet/tune.h"
 
 namespace limber {
 namespace {
@@ -59,6 +60,7 @@ SearchOptions make_options(const SearchCommand& options, const SearchWork& work,
   how.seed = options.seed;
   how.stop = &stop_asked();
   how.known = known;
+  how.seeds = tuned_variants(work.folder.model, work.folder.info);
   if (options.method == "annealing") how.method = SearchMethod::kAnnealing;
   how.max_parameter_bytes = kParameterBytes * options.max_params;
   const auto memory = static_cast<double>(options.max_memory);

@@ -24,11 +24,11 @@ struct ElastifyProgress {
 struct ElastifyOptions {
   DistillOptions distill;
   TuneOptions tune;
-  double seconds = 600;          // how long it teaches and tunes, in all
-  double seconds_before = 0;     // of these, how many are over: by a process before this one
-  std::vector<Variant> chosen;   // by that process, to be tuned
-  double rate = 1e-3;            // of teaching; falls to 0 in the course of it
-  double tune_rate = 1e-3;       // the same for tuning
+  double seconds = 600;         // how long it teaches and tunes, in all
+  double seconds_before = 0;    // of these, how many are over: by a process before this one
+  std::vector<Variant> chosen;  // by that process, to be tuned
+  double rate = 1e-3;           // of teaching; falls to 0 in the course of it
+  double tune_rate = 1e-3;      // the same for tuning
   // What variants take. Empty: nothing is chosen or tuned, all the time goes into teaching.
   std::function<Result<LatencyTable>()> measure;
   std::vector<double> shares = {0.9, 0.8, 0.7, 0.6, 0.5};  // of the latency: one variant is tuned for each

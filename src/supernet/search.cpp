@@ -167,6 +167,7 @@ class Searcher {
     if (guided() && options_.use_prices) {
       LIMBER_ASSIGN(seeds, price_seeds(space_, band_, static_cast<size_t>(first_group()), random_));
     }
+    if (guided()) seeds.insert(seeds.begin(), options_.seeds.begin(), options_.seeds.end());
     for (const Variant& seed : seeds) propose(seed);
     if (!done()) LIMBER_TRY(evaluate_group());
     // What is learnt takes over from here; without it more must be seen first.

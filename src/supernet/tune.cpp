@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <sstream>
 
 #include "ops/op_def.h"
 #include "runtime/compile.h"
@@ -101,6 +102,24 @@ Result<std::vector<Variant>> promising_variants(const SearchSpace& space, std::s
     for (const Variant& variant : *found) {
       if (std::find(variants.begin(), variants.end(), variant) == variants.end()) variants.push_back(variant);
     }
+  }
+  return variants;
+}
+
+std::string tuned_note(std::span<const Variant> variants) {
+  std::string text;
+  for (const Variant& variant : variants) text += (text.empty() ? "" : " ") + print(variant);
+  return text;
+}
+
+std::vector<Variant> tuned_variants(const ElasticModel& model, const ElasticInfo& info) {
+  std::vector<Variant> variants;
+  const auto note = info.notes.find(std::string(kTunedNote));
+  if (note == info.notes.end()) return variants;
+  std::istringstream words(note->second);
+  for (std::string word; words >> word;) {
+    const auto variant = parse_variant(word);
+    if (variant.ok() && check_variant(model, *variant).ok()) variants.push_back(*variant);
   }
   return variants;
 }

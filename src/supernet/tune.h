@@ -3,12 +3,15 @@
 
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/loader.h"
 #include "runtime/session.h"
 #include "supernet/search_space.h"
 #include "train/training_session.h"
+#include "variant/elastic_manifest.h"
 
 namespace limber {
 
@@ -51,6 +54,12 @@ class Tuner {
 // For each share of the original's latency the variant that the errors of its alternatives make look best;
 // each once, and none where there is none.
 Result<std::vector<Variant>> promising_variants(const SearchSpace& space, std::span<const double> shares);
+
+// The variants that were tuned, as a note in an elastic model's folder. What the model does not have is left
+// out.
+inline constexpr std::string_view kTunedNote = "tuned";
+std::string tuned_note(std::span<const Variant> variants);
+std::vector<Variant> tuned_variants(const ElasticModel& model, const ElasticInfo& info);
 
 // By block and alternative: is it part of one of them?
 std::vector<std::vector<bool>> used_by(const ElasticModel& model, std::span<const Variant> variants);
