@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <sstream>
 
 #include "cli/classifier.h"
 #include "cli/commands.h"
@@ -35,6 +36,7 @@ struct ElastifyCommand : CommonOptions {
   double seconds = 600;
   double rate = 1e-3, tune_rate = 1e-3, size_limit = 2.7;
   std::vector<std::string> operators;
+  std::vector<double> shares = {0.8, 0.6};
   int workers = 1;
 };
 
@@ -159,6 +161,21 @@ double taught_before(const ElasticInfo& info) {
   return std::max(seconds, 0.0);
 }
 
+// "80%,60%"
+std::string parse_shares(const std::string& text, std::vector<double>& to) {
+  to.clear();
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    double percent = 0;
+    const auto [stop, problem] = std::from_chars(word.data(), word.data() + word.size(), percent);
+    const bool ends = std::string_view(stop, static_cast<size_t>(word.data() + word.size() - stop)) == "%";
+    if (problem != std::errc() || !ends || !(percent > 0 && percent <= 100))
+      return fmt::format("'{}' should be a share of the original's latency, as in 60%", word);
+    to.push_back(percent / 100);
+  }
+  return to.empty() ? "there should be a share of the original's latency, as in 60%" : "";
+}
+
 // Where the data have the model's classes, labels help.
 Result<bool> use_labels(const ElastifyCommand& options, const Graph& model, const Dataset& data) {
   if (options.labels == "original") return false;
@@ -211,6 +228,7 @@ Result<int> elastify(ElastifyCommand& options) {
   LIMBER_ASSIGN(const bool labels, use_labels(options, classifier.model.graph, *data));
   how.tune = {.batch = options.batch, .threads = thread_count(spec), .label_share = labels ? 0.5 : 0};
   how.tune_rate = options.tune_rate;
+  how.shares = options.shares;
   how.measure = [&] { return time_variants(folder.model, backends, thread_count(spec)); };
   how.on_bad_image = options.bad_images == "skip" ? OnBadImage::kSkip : OnBadImage::kFail;
   how.workers = options.workers;
@@ -254,6 +272,9 @@ void add_elastify(CommandLine& line) {
                    [&o](const std::string& text) { return parse_seconds(text, o.seconds); });
   arguments.number("--lr", o.rate, 1e-7, 1.0, "Learning rate of teaching at the beginning; default 0.001");
   arguments.number("--tune-lr", o.tune_rate, 1e-7, 1.0, "The same of tuning; default 0.001");
+  arguments.parsed("--tune-for", "SHARES",
+                   "Shares of the latency for which variants are tuned; default 80%,60%",
+                   [&o](const std::string& text) { return parse_shares(text, o.shares); });
   arguments.choice("--labels", o.labels, {"auto", "data", "original"},
                    "What variants are tuned to: labels and the model's answers, or its answers alone; auto "
                    "(default): labels where the data have the model's classes");

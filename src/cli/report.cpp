@@ -1,8 +1,10 @@
-// limber report: a page about trainings, from what they recorded.
+// limber report: a page about trainings, from what they recorded, or about an elastic model.
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/report_elastic.h"
 #include "report/summary.h"
 #include "report/training_page.h"
+#include "variant/elastic_folder.h"
 
 namespace limber {
 namespace {
@@ -58,9 +60,49 @@ Json summary_json(const RunSummary& s, const RunLog& run) {
   return out;
 }
 
+Status write_page(const ReportCommand& options, const std::string& page) {
+  const std::string output = options.output.empty() ? options.runs[0] + "/report.html" : options.output;
+  LIMBER_TRY(os_files().write(output, page));
+  fmt::print("report: {}\n", output);
+  return {};
+}
+
+Json elastic_json(const ElasticReport& report) {
+  Json machines = Json::array();
+  for (const ElasticReport::Machine& machine : report.machines) {
+    Json front = Json::array();
+    for (const VariantPoint& p : machine.front)
+      front.push(Json::object({{"variant", p.name}, {"seconds", p.seconds()}, {"accuracy", p.accuracy}}));
+    Json one = Json::object({{"machine", machine.name}, {"evaluated", machine.points.size()}});
+    one.set("front", std::move(front));
+    machines.push(std::move(one));
+  }
+  Json out = Json::object({{"blocks", report.blocks},
+                           {"alternatives", report.alternatives.size()},
+                           {"variants", report.variants}});
+  out.set("machines", std::move(machines));
+  return out;
+}
+
+Result<int> write_elastic_report(const ReportCommand& options) {
+  if (options.runs.size() > 1)
+    return usage_error(
+        invalid("{} is an elastic model; a page about it is about nothing else, but {} folders "
+                "are given",
+                options.runs[0], options.runs.size()));
+  LIMBER_ASSIGN(const ElasticReport report, read_elastic_report(options.runs[0]));
+  if (options.json) {
+    fmt::print("{}\n", elastic_json(report).text());
+    return kExitDone;
+  }
+  LIMBER_TRY(write_page(options, elastic_page(report)));
+  return kExitDone;
+}
+
 Result<int> write_report(const ReportCommand& options) {
   if (options.json && !options.output.empty())
     return usage_error(invalid("--json prints the summary and writes no page; give it or -o, not both"));
+  if (is_elastic(options.runs[0])) return write_elastic_report(options);
   std::vector<RunLog> runs;
   for (const std::string& path : options.runs) {
     LIMBER_ASSIGN(RunLog run, read_run(path));
@@ -74,9 +116,7 @@ Result<int> write_report(const ReportCommand& options) {
     fmt::print("{}\n", Json::object({{"runs", list}}).text());
     return kExitDone;
   }
-  const std::string output = options.output.empty() ? options.runs[0] + "/report.html" : options.output;
-  LIMBER_TRY(os_files().write(output, training_page(runs)));
-  fmt::print("report: {}\n", output);
+  LIMBER_TRY(write_page(options, training_page(runs)));
   return kExitDone;
 }
 
@@ -85,9 +125,10 @@ Result<int> write_report(const ReportCommand& options) {
 void add_report(CommandLine& line) {
   auto options = std::make_shared<ReportCommand>();
   ReportCommand& o = *options;
-  Arguments arguments = line.add("report", "A page about trainings: accuracy, time, what was trained when",
+  Arguments arguments = line.add("report", "A page about trainings, or about an elastic model's variants",
                                  [options] { return write_report(*options); });
-  arguments.texts("runs", o.runs, "RUN", "Folders of trainings, one or more to compare",
+  arguments.texts("runs", o.runs, "RUN",
+                  "Folders of trainings, one or more to compare, or one of an elastic model",
                   Arguments::Need::kRequired);
   arguments.text("-o,--output", o.output, "FILE", "The page; default report.html in the first RUN");
   arguments.flag("--json", o.json, "Print the summary as JSON instead");
@@ -98,7 +139,8 @@ void add_report(CommandLine& line) {
       "Examples:\n"
       "  limber report run                                one training, into run/report.html\n"
       "  limber report full elastic last -o compare.html  several, with times against that of strategy full\n"
-      "  limber report full elastic --json                the numbers of the summary");
+      "  limber report full elastic --json                the numbers of the summary\n"
+      "  limber report shapes                             variants that searches of an elastic model found");
 }
 
 }  // namespace limber

@@ -270,7 +270,9 @@ Result<int> run_search(const SearchCommand& options) {
   SearchWork& work = *opened;
   catch_stop_signals();
   LIMBER_TRY(load_images(work, options.source, options));
+  const double loaded = now_seconds();
   LIMBER_TRY(measure_blocks(work));
+  const double timed = now_seconds();
   LIMBER_ASSIGN(const auto journal, SearchJournal::open(work));
   Outcome outcome;
   const Variant original = original_variant(work.folder.model);
@@ -285,8 +287,15 @@ Result<int> run_search(const SearchCommand& options) {
   outcome.all = journal->known();
   outcome.evaluated = result.evaluated.size();
   outcome.all.insert(outcome.all.end(), result.evaluated.begin(), result.evaluated.end());
+  const double evaluated = now_seconds();
   LIMBER_TRY(confirm(options, work, result.limit, *journal, outcome));
   outcome.seconds = now_seconds() - start;
+  work.folder.info.notes[std::string(kSearchTimesNote)] =
+      search_times_note({{"loading", loaded - start},
+                         {"timing", timed - loaded},
+                         {"evaluation", evaluated - timed},
+                         {"confirmation", start + outcome.seconds - evaluated}});
+  LIMBER_TRY(save_elastic_info(work.folder.path, work.folder.info));
   LIMBER_TRY(report(options.json, work, outcome));
   if (!outcome.within)
     fmt::print(stderr,

@@ -1,7 +1,11 @@
 #include "cli/search_work.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <sstream>
 
 #include "cli/progress.h"
 #include "cli/signals.h"
@@ -88,6 +92,27 @@ Status measure_blocks(SearchWork& work) {
   LIMBER_TRY(table.status());
   work.table = *std::move(table);
   return {};
+}
+
+std::string search_times_note(const std::vector<std::pair<std::string, double>>& times) {
+  std::string text;
+  for (const auto& [what, seconds] : times) text += fmt::format("{}={:.3f} ", what, seconds);
+  return text;
+}
+
+std::vector<std::pair<std::string, double>> search_times(const ElasticInfo& info) {
+  std::vector<std::pair<std::string, double>> times;
+  const auto note = info.notes.find(std::string(kSearchTimesNote));
+  if (note == info.notes.end()) return times;
+  std::istringstream words(note->second);
+  for (std::string word; words >> word;) {
+    const size_t sign = word.find('=');
+    double seconds = 0;
+    if (sign == std::string::npos) continue;
+    std::from_chars(word.data() + sign + 1, word.data() + word.size(), seconds);
+    times.emplace_back(word.substr(0, sign), seconds);
+  }
+  return times;
 }
 
 }  // namespace limber

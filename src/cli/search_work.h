@@ -38,6 +38,11 @@ struct SearchWork {
   Result<uint64_t> memory_of(const Variant& variant) const;
 };
 
+inline constexpr std::string_view kSearchTimesNote = "search_times";
+// How long parts of the last search took, as a note in the folder.
+std::string search_times_note(const std::vector<std::pair<std::string, double>>& times);
+std::vector<std::pair<std::string, double>> search_times(const ElasticInfo& info);
+
 // The folder that `options` names. kInvalidArgument when it holds no elastic model.
 Result<std::unique_ptr<SearchWork>> open_search(const CommonOptions& options);
 // Images and a runner for them: the same images for the same seed.

@@ -59,10 +59,12 @@ void draw_series(SvgCanvas& canvas, const PlotSeries& series, const std::vector<
   std::string path;
   for (const PlotPoint& p : points)
     path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x(p.x), y(p.y));
-  canvas.raw(fmt::format("<path class=\"{} {}\" d=\"{}\"/>\n", dash_class(series),
-                         stroke_class(series.colour), path));
+  const bool loose = series.style == SeriesStyle::kPoints;
+  if (!loose)
+    canvas.raw(fmt::format("<path class=\"{} {}\" d=\"{}\"/>\n", dash_class(series),
+                           stroke_class(series.colour), path));
   if (series.style == SeriesStyle::kReference) return;
-  const bool marked = series.style == SeriesStyle::kLine && points.size() <= kMostMarks;
+  const bool marked = loose || (series.style == SeriesStyle::kLine && points.size() <= kMostMarks);
   const auto is_hint = [](const PlotPoint& p) { return !p.hint.empty(); };
   const auto from_end = std::find_if(points.rbegin(), points.rend(), is_hint);
   const PlotPoint* last_hint = from_end == points.rend() ? nullptr : &*from_end;
@@ -83,13 +85,13 @@ std::string line_legend(const std::vector<PlotSeries>& all) {
   std::string items;
   for (const PlotSeries& series : all) {
     if (series.name.empty()) continue;
-    const bool marked = series.style == SeriesStyle::kLine;
+    const bool loose = series.style == SeriesStyle::kPoints;
+    const bool marked = loose || series.style == SeriesStyle::kLine;
+    const std::string line =
+        fmt::format("<path class=\"{} {}\" d=\"M1 7H29\"/>", dash_class(series), stroke_class(series.colour));
     items += fmt::format(
-        "<li><svg class=\"key\" viewBox=\"0 0 30 14\" aria-hidden=\"true\"><path class=\"{} {}\" d=\"M1 "
-        "7H29\"/>{}</svg>"
-        "{}</li>\n",
-        dash_class(series), stroke_class(series.colour), marked ? svg_mark(series.colour, 15, 7, "") : "",
-        escape_markup(series.name));
+        "<li><svg class=\"key\" viewBox=\"0 0 30 14\" aria-hidden=\"true\">{}{}</svg>{}</li>\n",
+        loose ? "" : line, marked ? svg_mark(series.colour, 15, 7, "") : "", escape_markup(series.name));
   }
   return items.empty() ? "" : "<ul class=\"legend\">\n" + items + "</ul>\n";
 }

@@ -18,6 +18,7 @@ enum class SeriesStyle : uint8_t {
   kLine,       // with marks; of many points, at the last alone
   kDashed,     // without
   kReference,  // a thin grey line without marks
+  kPoints,     // marks alone
 };
 
 struct PlotSeries {

@@ -9,9 +9,9 @@
 namespace limber {
 namespace {
 
-constexpr double kRecent = 0.05;      // weight of a batch in the error that is shown
-constexpr double kTeachAll = 0.2;     // of the time: until then all alternatives are taught
-constexpr double kTeachChosen = 0.5;  // and until then those that are part of a chosen variant
+constexpr double kRecent = 0.05;       // weight of a batch in the error that is shown
+constexpr double kTeachAll = 0.15;     // of the time: until then all alternatives are taught
+constexpr double kTeachChosen = 0.35;  // and until then those that are part of a chosen variant
 
 class Elastifier {
  public:
@@ -132,7 +132,7 @@ class Elastifier {
   }
 
   Status tune(double from) {
-    LIMBER_ASSIGN(const auto tuner, Tuner::create(model_, chosen_, backends_, options_.tune));
+    LIMBER_ASSIGN(const auto tuner, VariantTuner::create(model_, chosen_, backends_, options_.tune));
     if (tuner->students() == 0) return {};
     return run_stage({"tuning", from, options_.seconds, options_.tune_rate, options_.seconds},
                      [&](const Batch& batch, double rate) { return tuner->step(batch, rate); });

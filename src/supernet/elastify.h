@@ -31,9 +31,9 @@ struct ElastifyOptions {
   double tune_rate = 1e-3;      // the same for tuning
   // What variants take. Empty: nothing is chosen or tuned, all the time goes into teaching.
   std::function<Result<LatencyTable>()> measure;
-  std::vector<double> shares = {0.9, 0.8, 0.7, 0.6, 0.5};  // of the latency: one variant is tuned for each
-  int64_t judge_batches = 8;                               // that errors are measured on
-  double save_every = 60;                                  // seconds
+  std::vector<double> shares = {0.8, 0.6};  // of the latency: one variant is tuned for each
+  int64_t judge_batches = 8;                // that errors are measured on
+  double save_every = 60;                   // seconds
   uint64_t seed = 0;
   AugmentOptions input;
   OnBadImage on_bad_image = OnBadImage::kFail;

@@ -25,11 +25,11 @@ void softmax(std::span<const float> logits, std::span<float> to) {
 
 }  // namespace
 
-Result<std::unique_ptr<Tuner>> Tuner::create(ElasticModel& model, std::span<const Variant> variants,
-                                             const std::vector<std::shared_ptr<Backend>>& backends,
-                                             const TuneOptions& options) {
+Result<std::unique_ptr<VariantTuner>> VariantTuner::create(
+    ElasticModel& model, std::span<const Variant> variants,
+    const std::vector<std::shared_ptr<Backend>>& backends, const TuneOptions& options) {
   LIMBER_ASSIGN(const int64_t classes, count_classes(model.base));
-  std::unique_ptr<Tuner> made(new Tuner(options, classes));
+  std::unique_ptr<VariantTuner> made(new VariantTuner(options, classes));
   CompileOptions how{.threads = options.threads};
   for (const std::string& name : symbols(model.base)) how.symbols[name] = options.batch;
   LIMBER_ASSIGN(auto plan, compile(logits_of(model.base), model.params, backends, how));
@@ -39,8 +39,8 @@ Result<std::unique_ptr<Tuner>> Tuner::create(ElasticModel& model, std::span<cons
   return made;
 }
 
-Status Tuner::add(ElasticModel& model, const Variant& variant,
-                  const std::vector<std::shared_ptr<Backend>>& backends) {
+Status VariantTuner::add(ElasticModel& model, const Variant& variant,
+                         const std::vector<std::shared_ptr<Backend>>& backends) {
   LIMBER_ASSIGN(const Graph graph, materialize(model, variant));
   TrainingOptions how{.threads = options_.threads, .memory = memory_};
   how.step = {.batch = options_.batch,
@@ -64,7 +64,7 @@ Status Tuner::add(ElasticModel& model, const Variant& variant,
   return {};
 }
 
-Result<double> Tuner::step(const Batch& batch, double rate) {
+Result<double> VariantTuner::step(const Batch& batch, double rate) {
   TrainingSession& training = *trainings_[next_];
   next_ = (next_ + 1) % trainings_.size();
   LIMBER_ASSERT(batch.images.bytes() == training.images().bytes());
@@ -75,7 +75,7 @@ Result<double> Tuner::step(const Batch& batch, double rate) {
   return static_cast<double>(loss);
 }
 
-Status Tuner::set_targets(const Batch& batch, Tensor targets) {
+Status VariantTuner::set_targets(const Batch& batch, Tensor targets) {
   std::memcpy(original_->input(0).raw(), batch.images.raw(), batch.images.bytes());
   LIMBER_TRY(original_->run());
   const Tensor output = original_->output(0);

@@ -26,19 +26,19 @@ struct TuneOptions {
 
 // Trains the parameters that the alternatives of some variants have of their own, each variant as a whole;
 // what is the original's stays as it is, statistics of normalisation too. Use from one thread.
-class Tuner {
+class VariantTuner {
  public:
   // `model` must outlive it. kInvalidArgument when the model is no classifier.
-  static Result<std::unique_ptr<Tuner>> create(ElasticModel& model, std::span<const Variant> variants,
-                                               const std::vector<std::shared_ptr<Backend>>& backends,
-                                               const TuneOptions& options);
+  static Result<std::unique_ptr<VariantTuner>> create(ElasticModel& model, std::span<const Variant> variants,
+                                                      const std::vector<std::shared_ptr<Backend>>& backends,
+                                                      const TuneOptions& options);
   // The next variant in turn takes a step. Returns its loss before that.
   // REQUIRES: as many images as the batch, students() > 0
   Result<double> step(const Batch& batch, double rate);
   size_t students() const { return trainings_.size(); }  // variants with something to train
 
  private:
-  Tuner(const TuneOptions& options, int64_t classes) : options_(options), classes_(classes) {}
+  VariantTuner(const TuneOptions& options, int64_t classes) : options_(options), classes_(classes) {}
   Status add(ElasticModel& model, const Variant& variant,
              const std::vector<std::shared_ptr<Backend>>& backends);
   Status set_targets(const Batch& batch, Tensor targets);

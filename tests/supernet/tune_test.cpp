@@ -40,7 +40,7 @@ std::unique_ptr<Loader> shapes_loader(const ElasticModel& model) {
   LoaderOptions how{.batch = kTuneBatch};
   how.augmentation.height = static_cast<int>(shape.dim(2));
   how.augmentation.width = static_cast<int>(shape.dim(3));
-  auto loader = Loader::make(*data, how);
+  auto loader = Loader::make(*std::move(data), how);
   EXPECT_TRUE(loader.ok()) << loader.status().message();
   return *std::move(loader);
 }
@@ -57,7 +57,7 @@ std::map<std::string, std::vector<float>> values_of(const ElasticModel& model,
   return values;
 }
 
-double train_on_one_batch(Tuner& tuner, const Batch& batch, int steps) {
+double train_on_one_batch(VariantTuner& tuner, const Batch& batch, int steps) {
   double loss = 0;
   for (int i = 0; i < steps; ++i) loss = *tuner.step(batch, 3e-3);
   return loss;
@@ -68,7 +68,7 @@ TEST(Tune, LossFallsAndTheOriginalStays) {
   const std::vector<Variant> variants = {with_all(model, "shrink50")};
   ASSERT_NE(variants[0], original_variant(model));
   const auto before = values_of(model, parameters_of(model.base));
-  auto tuner = Tuner::create(model, variants, test::cpu_backends(), {.batch = kTuneBatch});
+  auto tuner = VariantTuner::create(model, variants, test::cpu_backends(), {.batch = kTuneBatch});
   ASSERT_TRUE(tuner.ok()) << tuner.status().message();
   ASSERT_EQ((*tuner)->students(), 1u);
   const auto loader = shapes_loader(model);
@@ -86,7 +86,8 @@ TEST(Tune, WithoutLabelsTheOriginalIsTheTarget) {
   ASSERT_TRUE(loader->start_epoch(0).ok());
   Batch batch = *loader->next();
   for (int64_t& label : batch.labels.data<int64_t>()) label = -1;  // would be read out of bounds
-  auto tuner = Tuner::create(model, variants, test::cpu_backends(), {.batch = kTuneBatch, .label_share = 0});
+  auto tuner =
+      VariantTuner::create(model, variants, test::cpu_backends(), {.batch = kTuneBatch, .label_share = 0});
   ASSERT_TRUE(tuner.ok()) << tuner.status().message();
   const double first = train_on_one_batch(**tuner, batch, 1), last = train_on_one_batch(**tuner, batch, 40);
   EXPECT_LT(last, first);
@@ -95,7 +96,7 @@ TEST(Tune, WithoutLabelsTheOriginalIsTheTarget) {
 TEST(Tune, NothingToTrainIsNoStudent) {
   ElasticModel model = make_tuned_model();
   const std::vector<Variant> variants = {original_variant(model), with_all(model, "skip")};
-  auto tuner = Tuner::create(model, variants, test::cpu_backends(), {.batch = kTuneBatch});
+  auto tuner = VariantTuner::create(model, variants, test::cpu_backends(), {.batch = kTuneBatch});
   ASSERT_TRUE(tuner.ok()) << tuner.status().message();
   EXPECT_EQ((*tuner)->students(), 0u);
 }
@@ -141,15 +142,17 @@ TEST(Tune, ElastifyTeachesChoosesAndTunes) {
   how.progress = [&](const ElastifyProgress& p) {
     if (stages.empty() || stages.back() != p.stage) stages.emplace_back(p.stage);
   };
-  const auto done = teach_alternatives(model, *data, test::cpu_backends(), how);
+  const auto done = teach_alternatives(model, *std::move(data), test::cpu_backends(), how);
   ASSERT_TRUE(done.ok()) << done.status().message();
   EXPECT_DOUBLE_EQ(done->seconds, how.seconds);
   for (const Variant& variant : done->chosen) EXPECT_TRUE(check_variant(model, variant).ok());
   ASSERT_FALSE(stages.empty());
   EXPECT_EQ(stages.front(), "teaching");
   // Of a small network on a busy machine nothing may be faster; then there is nothing to tune.
-  if (!done->chosen.empty() && done->chosen != std::vector{original_variant(model)})
+  const bool tunes = !done->chosen.empty() && done->chosen != std::vector{original_variant(model)};
+  if (tunes) {
     EXPECT_EQ(stages.back(), "tuning");
+  }
 }
 
 }  // namespace

@@ -1,0 +1,49 @@
+// A page about an elastic model: what its variants take and are worth.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace limber {
+
+// A variant that was evaluated.
+struct VariantPoint {
+  enum class Kind : uint8_t {
+    kOriginal,
+    kUniform,  // the same alternative wherever there is one
+    kExits,    // inputs leave early
+    kOther,
+  };
+  std::string name;  // as the command line takes it
+  Kind kind = Kind::kOther;
+  double predicted_s = 0;
+  double measured_s = 0;  // 0: not timed as a whole
+  double accuracy = 0;    // 0..1
+  double parameter_bytes = 0;
+
+  double seconds() const { return measured_s > 0 ? measured_s : predicted_s; }
+};
+
+struct ElasticReport {
+  struct Machine {
+    std::string name;
+    std::vector<VariantPoint> points;  // by seconds()
+    std::vector<VariantPoint> front;   // those that no other beats, by seconds()
+  };
+  struct Alternative {
+    std::string block, name;
+    int span = 1;
+    double error = 0;
+  };
+  std::string folder;
+  size_t blocks = 0;
+  double variants = 0;
+  std::vector<Alternative> alternatives;  // without the originals
+  std::vector<Machine> machines;
+  std::vector<std::pair<std::string, double>> search_times;  // of the last search: what took how many seconds
+};
+
+std::string elastic_page(const ElasticReport& report);
+
+}  // namespace limber
