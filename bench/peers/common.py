@@ -159,6 +159,13 @@ def limber_binary(path: Path) -> Path:
     return path.resolve()
 
 
+def run_quietly(command: Sequence[str], timeout: float) -> None:
+    """Runs a command; raises WorkerError with the end of what it printed when it fails."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout)
+    if done.returncode != 0:
+        raise WorkerError(f"{' '.join(command)} failed: {tail(done.stdout)}")
+
+
 def tail(text: str, lines: int = 5) -> str:
     """Returns the last lines of a program's output, for error messages."""
     return "\n".join(text.strip().splitlines()[-lines:])

@@ -289,6 +289,9 @@ Result<int> run_search(const SearchCommand& options) {
   outcome.all.insert(outcome.all.end(), result.evaluated.begin(), result.evaluated.end());
   const double evaluated = now_seconds();
   LIMBER_TRY(confirm(options, work, result.limit, *journal, outcome));
+  LIMBER_ASSIGN(const uint64_t memory, work.memory_of(original));
+  LIMBER_TRY(journal->add_measured({original, work.table.predict(original), outcome.original_accuracy},
+                                   outcome.original_s, memory));
   outcome.seconds = now_seconds() - start;
   work.folder.info.notes[std::string(kSearchTimesNote)] =
       search_times_note({{"loading", loaded - start},

@@ -29,7 +29,7 @@ void add_image_source(Arguments& arguments, ImageSource& source, Arguments::Need
 std::string SearchWork::context() const {
   std::string name = cpu_info().name;
   name.resize(std::min(name.size(), kMaxContext - 32));
-  return fmt::format("{}, {} threads", name, threads);
+  return fmt::format("{}, {} thread{}", name, threads, threads == 1 ? "" : "s");
 }
 
 Result<std::vector<double>> SearchWork::evaluate(std::span<const Variant> variants) {

@@ -2,7 +2,8 @@
 """Checks that limber gives ONNX Runtime's answers.
 
 Every model of build/models (written by tests/models/export.py when missing or out of date) and, when present,
-of ../shared/models runs on the same seeded random inputs in both, for several batch sizes. A case passes if
+of ../shared/models runs on the same seeded random inputs in both, for several batch sizes; and so do random
+variants of some of them, as `limber elastify` makes and `limber export` writes them. A case passes if
 for each output max |difference| / max |reference| is at most the tolerance and integer outputs are equal.
 The last line is "N passed, N failed, N skipped". Exit codes: 0 all passed, 1 a case failed, 2 wrong usage.
 """
@@ -17,6 +18,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Sequence
 
 HERE = Path(__file__).resolve().parent
@@ -33,6 +35,7 @@ QUICK_MODELS = (
     "squeezenet1_1", "mobilenet_v3_small", "shufflenet_v2_x1_0",
     "resnet20-cifar10", "resnet20-svhn", "resnet56-cifar10", "vit-tiny",
 )  # fmt: skip
+VARIANT_MODELS = ("resnet20", "mobilenet_v3_small", "vit_tiny", "shufflenet_v2_x1_0")
 TIMEOUT = 300.0
 
 
@@ -62,6 +65,35 @@ def find_models(arguments: argparse.Namespace) -> list[Path]:
     elif arguments.quick:
         files = [file for file in files if file.stem in QUICK_MODELS]
     common.export_models([file.stem for file in files if file.parent == common.MODELS])
+    return files
+
+
+def random_variant(manifest: dict, random: Random) -> str:
+    """Returns a variant of an elastic model that has as few originals as chance allows."""
+    blocks = manifest["blocks"]
+    choices: list[str] = []
+    while len(choices) < len(blocks):
+        alternatives = blocks[len(choices)]["alternatives"]
+        fitting = [i for i, a in enumerate(alternatives) if len(choices) + a["span"] <= len(blocks)]
+        choice = random.choice(fitting[1:] or fitting)
+        choices += [str(choice)] + ["-"] * (alternatives[choice]["span"] - 1)
+    return ".".join(choices)
+
+
+def write_variants(limber: Path, arguments: argparse.Namespace, folder: Path) -> list[Path]:
+    """Makes some models elastic and exports random variants of each."""
+    files = []
+    random = Random(arguments.seed)
+    for name in VARIANT_MODELS[: 1 if arguments.quick else None]:
+        model = common.MODELS / f"{name}.onnx"
+        elastic = folder / name
+        elastify = ["elastify", str(model), "--data", "synthetic:count=64", "--batch", "4", "--budget", "1s"]
+        common.run_quietly([str(limber), *elastify, "-o", str(elastic)], TIMEOUT)
+        manifest = json.loads((elastic / "manifest.json").read_text())
+        for number in range(arguments.variants):
+            files.append(folder / f"{name}-variant{number}.onnx")
+            variant = ["--variant", random_variant(manifest, random), "-o", str(files[-1])]
+            common.run_quietly([str(limber), "export", str(elastic), *variant], TIMEOUT)
     return files
 
 
@@ -168,6 +200,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--limber", type=Path, default=common.LIMBER, help="default: the release build")
     parser.add_argument("--models", default="", help="comma-separated names; default: all")
     parser.add_argument("--quick", action="store_true", help="small models, batches 1 and 3")
+    parser.add_argument("--variants", type=int, default=3, help="of each elastic model (default: 3)")
     parser.add_argument("--batches", type=common.number_list, help="comma-separated (default: 1,3,8)")
     parser.add_argument("--tolerance", type=float, default=1e-4, help="default: 1e-4")
     parser.add_argument("--threads", type=int, default=2, help="for both engines (default: 2)")
@@ -181,8 +214,12 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> int:
     arguments = parse_arguments()
     limber = common.limber_binary(arguments.limber)
-    cases = [Case(file, batch) for file in find_models(arguments) for batch in arguments.batches]
-    outcomes = run_all(cases, limber, arguments)
+    files = find_models(arguments)
+    with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
+        if not arguments.models:
+            files += write_variants(limber, arguments, Path(folder))
+        cases = [Case(file, batch) for file in files for batch in arguments.batches]
+        outcomes = run_all(cases, limber, arguments)
     failed = sum(bool(outcome.failure) for outcome in outcomes)
     skipped = sum(bool(outcome.skip) for outcome in outcomes)
     for case, outcome in zip(cases, outcomes):
