@@ -3,6 +3,8 @@
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/options.h"
+#include "data/loader.h"
+#include "supernet/recalibrate.h"
 #include "variant/elastic_folder.h"
 
 namespace limber {
@@ -11,9 +13,33 @@ namespace {
 struct ExportCommand : CommonOptions {
   std::string output;
   std::string variant;
+  std::string recalibrate;  // images
   bool fold = false;
   ExportOptions format;
 };
+
+constexpr int64_t kCalibrationImages = 1024;
+
+// Unlabelled images, as the elastic model takes them.
+Result<std::vector<Tensor>> calibration_batches(const ExportCommand& options, const ElasticFolder& folder) {
+  LIMBER_ASSIGN(std::shared_ptr<const Dataset> data,
+                open_dataset(options.recalibrate, {.split = Split::kTrain}));
+  LoaderOptions how;
+  how.batch = std::min<int64_t>(options.batch > 0 ? options.batch : 64, static_cast<int64_t>(data->size()));
+  how.seed = options.seed;
+  how.augment = false;
+  how.drop_last = true;
+  how.augmentation = folder.info.input;
+  LIMBER_ASSIGN(const auto loader, Loader::make(std::move(data), how));
+  LIMBER_TRY(loader->start_epoch(0));
+  std::vector<Tensor> batches;
+  while (static_cast<int64_t>(batches.size()) * how.batch < kCalibrationImages) {
+    LIMBER_ASSIGN(const Batch batch, loader->next());
+    if (batch.size == 0) break;
+    batches.push_back(batch.images);
+  }
+  return batches;
+}
 
 Result<Model> load_variant(const ExportCommand& options) {
   LIMBER_ASSIGN(const ElasticFolder folder, load_elastic(options.model));
@@ -24,13 +50,20 @@ Result<Model> load_variant(const ExportCommand& options) {
   Model model;
   LIMBER_ASSIGN(model.graph, materialize(folder.model, variant));
   model.params = folder.model.params;
+  if (!options.recalibrate.empty()) {
+    const BuildSpec spec = build_spec(options, false);
+    LIMBER_ASSIGN(const auto batches, calibration_batches(options, folder));
+    LIMBER_ASSIGN(model.params,
+                  recalibrate(model.graph, *model.params, make_backends(spec), batches, thread_count(spec)));
+  }
   return model;
 }
 
 Result<int> run_export(const ExportCommand& options) {
   const bool elastic = is_elastic(options.model);
-  if (!elastic && !options.variant.empty())
-    return usage_error(invalid("--variant is for the folder of an elastic model; {} is none", options.model));
+  if (!elastic && (!options.variant.empty() || !options.recalibrate.empty()))
+    return usage_error(invalid("--{} is for the folder of an elastic model; {} is none",
+                               options.variant.empty() ? "recalibrate" : "variant", options.model));
   LIMBER_ASSIGN(Model model, elastic ? load_variant(options) : load(options));
   const size_t before = model.graph.num_nodes();
   if (options.fold) {
@@ -59,6 +92,9 @@ void add_export(CommandLine& line) {
   add_common(arguments, *options);
   arguments.text("-o,--output", options->output, "FILE", "File to write", Arguments::Need::kRequired);
   arguments.text("--variant", options->variant, "V", "Of an elastic model, which; default the original");
+  arguments.text("--recalibrate", options->recalibrate, "DATA",
+                 "Measure the statistics of a variant's normalisation anew on such images; labels are not "
+                 "looked at");
   arguments.flag("--fold", options->fold, "Fold normalisation into weights and drop what does nothing");
   arguments.number("--opset", options->format.opset, 17, 18, "Operator set of the file: 17 (default) or 18");
   arguments.flag("--external-data", options->format.external_data, "Weights in a second file, FILE.data");
