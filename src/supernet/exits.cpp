@@ -1,0 +1,245 @@
+#include "supernet/exits.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "supernet/exit_runner.h"
+#include "supernet/measure.h"
+#include "supernet/work.h"
+#include "train/evaluate.h"
+
+namespace limber {
+namespace {
+
+constexpr double kWorthwhile = 0.01;  // of the model's time: what an exit must save
+constexpr double kMostTime = 0.85;    // of the model's: an exit later than this saves too little to ask
+
+ExitOutcomes outcomes_of(const ExitOutcomes& all, std::span<const ExitPlace> places,
+                         std::vector<size_t> chosen, double full_seconds) {
+  std::sort(chosen.begin(), chosen.end());
+  ExitOutcomes some;
+  double passed = 0;
+  for (const size_t p : chosen) {
+    passed += places[p].exit_seconds;
+    some.endings.push_back(all.endings[p]);
+    some.endings.back().seconds = places[p].seconds + passed;
+  }
+  some.endings.push_back(all.endings.back());
+  some.endings.back().seconds = full_seconds + passed;
+  return some;
+}
+
+double share_correct(const ExitOutcomes::Ending& ending) {
+  const auto count = std::count(ending.correct.begin(), ending.correct.end(), true);
+  return static_cast<double>(count) / static_cast<double>(ending.correct.size());
+}
+
+class ExitFinder {
+ public:
+  ExitFinder(ElasticModel& model, std::shared_ptr<const Dataset> data, const EvaluationSet& held,
+             const std::vector<std::shared_ptr<Backend>>& backends, const ExitOptions& options)
+      : model_(model), data_(std::move(data)), held_(held), backends_(backends), options_(options) {}
+
+  Result<ExitReport> run() {
+    LIMBER_ASSIGN(classes_, count_classes(model_.base));
+    clear();
+    LIMBER_TRY(find_places());
+    LIMBER_TRY(probe());
+    if (!stopped()) LIMBER_TRY(try_candidates());
+    if (!stopped()) LIMBER_TRY(teach());
+    report_.stopped = stopped();
+    return report_;
+  }
+
+  void clear() {
+    for (const Exit& exit : model_.exits) forget_parameters(model_, exit);
+    model_.exits.clear();
+  }
+
+ private:
+  bool stopped() const { return options_.teaching.stop != nullptr && options_.teaching.stop->load(); }
+  MeasureOptions measuring() const { return {.threads = options_.teaching.trainer.threads, .seconds = 0.02}; }
+
+  int64_t storage_of(size_t exits) const {
+    const double all = options_.storage * static_cast<double>(parameter_elements(model_.base));
+    return static_cast<int64_t>(all / static_cast<double>(exits));
+  }
+
+  // Where an exit of an equal share of the storage can be, early enough to save something.
+  Status find_places() {
+    LIMBER_ASSIGN(report_.full_seconds, measure_latency(model_.base, model_.params, backends_, measuring()));
+    const Variant original = original_variant(model_);
+    const int blocks = static_cast<int>(model_.blocks.size());
+    for (int after = 1; after < blocks && !stopped(); ++after) {
+      const int64_t most = storage_of(static_cast<size_t>(std::max(1, options_.max_exits)));
+      if (!design_exit(features_after(model_, after), classes_, most)) continue;
+      LIMBER_ASSIGN(const Graph before, materialize_blocks(model_, original, 0, after));
+      LIMBER_ASSIGN(const double seconds, measure_latency(before, model_.params, backends_, measuring()));
+      if (seconds > kMostTime * report_.full_seconds) break;
+      report_.probed.push_back({.after = after, .seconds = seconds});
+      if (options_.progress)
+        options_.progress(ExitPhase::kTiming, {static_cast<double>(after), static_cast<double>(blocks)});
+    }
+    if (!report_.probed.empty() || stopped()) return {};
+    return invalid(
+        "no exit fits behind any of the {} blocks: none within {} parameters each that ends within {:.0f} % "
+        "of "
+        "the time; allow more storage or fewer exits",
+        blocks, storage_of(static_cast<size_t>(std::max(1, options_.max_exits))), 100 * kMostTime);
+  }
+
+  // Exits at these places, taught for so long and judged.
+  Status set_exits(std::vector<ExitPlace>& places,
+                   const std::function<ExitDesign(const ExitPlace&)>& design) {
+    clear();
+    for (ExitPlace& place : places) {
+      LIMBER_ASSIGN(Exit exit, make_exit(model_, place.after, design(place),
+                                         fmt::format("after{}", place.after), options_.teaching.seed));
+      LIMBER_ASSIGN(place.exit_seconds, measure_latency(exit.graph, model_.params, backends_, measuring()));
+      model_.exits.push_back(std::move(exit));
+    }
+    return {};
+  }
+
+  Status teach_for(double seconds, ExitPhase phase) {
+    ExitTeachingOptions how = options_.teaching;
+    how.seconds = seconds;
+    how.progress = [&](const ExitProgress& p) {
+      if (options_.progress) options_.progress(phase, p);
+    };
+    return teach_exits(model_, data_, backends_, how).status();
+  }
+
+  Result<ExitOutcomes> judge(std::vector<ExitPlace>& places) {
+    const int64_t batch = held_.images.empty() ? 1 : held_.images[0].shape().dim(0);
+    LIMBER_ASSIGN(const auto runner,
+                  ExitRunner::create(model_, original_variant(model_), backends_,
+                                     {.batch = batch, .threads = options_.teaching.trainer.threads}));
+    LIMBER_ASSIGN(ExitOutcomes outcomes, judge_exits(*runner, held_));
+    LIMBER_TRY(outcomes.check());
+    for (size_t p = 0; p < places.size(); ++p) places[p].accuracy = share_correct(outcomes.endings[p]);
+    return outcomes;
+  }
+
+  Status probe() {
+    if (report_.probed.empty()) return {};
+    LIMBER_TRY(set_exits(report_.probed, [](const ExitPlace&) { return ExitDesign{}; }));
+    LIMBER_TRY(teach_for(options_.probe_share * options_.teaching.seconds, ExitPhase::kProbing));
+    LIMBER_ASSIGN(const ExitOutcomes outcomes, judge(report_.probed));
+    if (stopped()) keep_best(outcomes, report_.probed);
+    return {};
+  }
+
+  // Of places that lie close together in time the one with the best probe.
+  std::vector<ExitPlace> candidates() const {
+    std::vector<ExitPlace> best(static_cast<size_t>(std::max(1, options_.candidates)));
+    for (const ExitPlace& place : report_.probed) {
+      const double share = place.seconds / (kMostTime * report_.full_seconds);
+      const auto bin =
+          std::min(best.size() - 1, static_cast<size_t>(share * static_cast<double>(best.size())));
+      if (best[bin].after == 0 || place.accuracy > best[bin].accuracy) best[bin] = place;
+    }
+    std::erase_if(best, [](const ExitPlace& place) { return place.after == 0; });
+    return best;
+  }
+
+  ExitDesign design(const ExitPlace& place, size_t exits) const {
+    return design_exit(features_after(model_, place.after), classes_, storage_of(exits))
+        .value_or(ExitDesign{});
+  }
+
+  Status try_candidates() {
+    report_.tried = candidates();
+    const auto most = static_cast<size_t>(options_.max_exits);
+    LIMBER_TRY(set_exits(report_.tried, [&](const ExitPlace& place) { return design(place, most); }));
+    LIMBER_TRY(teach_for(options_.trial_share * options_.teaching.seconds, ExitPhase::kTrying));
+    LIMBER_ASSIGN(const ExitOutcomes outcomes, judge(report_.tried));
+    keep_best(outcomes, report_.tried);
+    return {};
+  }
+
+  // One at least, whether it pays or not: calibration may still find that it is never taken.
+  void keep_best(const ExitOutcomes& outcomes, const std::vector<ExitPlace>& places) {
+    auto chosen =
+        choose_places(outcomes, places, report_.full_seconds, options_.max_exits, options_.max_drop);
+    if (chosen.empty()) chosen = {places.size() - 1};
+    std::vector<Exit> kept;
+    for (size_t p = 0; p < places.size(); ++p) {
+      if (std::find(chosen.begin(), chosen.end(), p) == chosen.end()) {
+        forget_parameters(model_, model_.exits[p]);
+      } else {
+        kept.push_back(std::move(model_.exits[p]));
+      }
+    }
+    model_.exits = std::move(kept);
+  }
+
+  // Fewer exits than planned share the storage: they are made anew, larger.
+  Status teach() {
+    if (model_.exits.size() < static_cast<size_t>(options_.max_exits)) {
+      std::vector<ExitPlace> places;
+      for (const Exit& exit : model_.exits) places.push_back({.after = exit.after});
+      LIMBER_TRY(set_exits(places, [&](const ExitPlace& place) { return design(place, places.size()); }));
+    }
+    const double share = 1 - options_.probe_share - options_.trial_share;
+    return teach_for(share * options_.teaching.seconds, ExitPhase::kTeaching);
+  }
+
+  ElasticModel& model_;
+  const std::shared_ptr<const Dataset> data_;
+  const EvaluationSet& held_;
+  const std::vector<std::shared_ptr<Backend>>& backends_;
+  const ExitOptions& options_;
+  int64_t classes_ = 0;
+  ExitReport report_;
+};
+
+}  // namespace
+
+std::string_view phase_name(ExitPhase phase) {
+  switch (phase) {
+    case ExitPhase::kTiming:
+      return "timing blocks";
+    case ExitPhase::kProbing:
+      return "probing places";
+    case ExitPhase::kTrying:
+      return "trying exits";
+    case ExitPhase::kTeaching:
+      return "teaching exits";
+  }
+  LIMBER_UNREACHABLE();
+}
+
+std::vector<size_t> choose_places(const ExitOutcomes& outcomes, std::span<const ExitPlace> places,
+                                  double full_seconds, int count, double max_drop) {
+  std::vector<size_t> chosen;
+  double least = full_seconds;
+  while (static_cast<int>(chosen.size()) < count) {
+    size_t best = places.size();
+    double best_seconds = least - kWorthwhile * full_seconds;
+    for (size_t p = 0; p < places.size(); ++p) {
+      if (std::find(chosen.begin(), chosen.end(), p) != chosen.end()) continue;
+      std::vector<size_t> with = chosen;
+      with.push_back(p);
+      const ExitPoint point = calibrate_exits(outcomes_of(outcomes, places, with, full_seconds), max_drop);
+      if (point.seconds < best_seconds) best = p, best_seconds = point.seconds;
+    }
+    if (best == places.size()) break;
+    chosen.push_back(best);
+    least = best_seconds;
+  }
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
+}
+
+Result<ExitReport> add_exits(ElasticModel& model, const std::shared_ptr<const Dataset>& data,
+                             const EvaluationSet& held, const std::vector<std::shared_ptr<Backend>>& backends,
+                             const ExitOptions& options) {
+  if (options.max_exits < 1) return invalid("{} exits, expected 1 or more", options.max_exits);
+  ExitFinder finder(model, data, held, backends, options);
+  auto report = finder.run();
+  if (!report.ok()) finder.clear();
+  return report;
+}
+
+}  // namespace limber
