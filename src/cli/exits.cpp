@@ -23,17 +23,18 @@
 namespace limber {
 namespace {
 
+constexpr std::string_view kBlocksNote = "exits blocks";  // the variant whose blocks they are for
 constexpr std::string_view kHeldNote =
     "exits held out";  // "COUNT SEED": images that exits were not taught on
 
 struct ExitsCommand : CommonOptions {
-  std::string data, labels = "data", bad_images = "fail";
+  std::string data, labels = "data", bad_images = "fail", blocks = "tuned";
   int count = 2;
   bool again = false;
-  double budget = 300, rate = 3e-3, max_drop = 1, storage = 3;
+  double budget = 600, rate = 3e-3, tuning_rate = 1e-3, flip = 0, max_drop = 1, storage = 3;
   double latency = 0, latency_share = 0;
   int64_t held = 0, images = 200;
-  int workers = 1;
+  int workers = 1, padding = 0;
 };
 
 struct HeldOut {
@@ -48,6 +49,7 @@ struct ExitsWork {
   int threads = 1;
   std::shared_ptr<const Dataset> teaching;  // what exits are taught on
   EvaluationSet held, test;                 // the latter may be empty
+  Variant blocks;                           // whose exits these are
   ExitReport report;                        // of exits that were made now
   bool made = false;
 
@@ -106,11 +108,15 @@ ExitOptions exit_options(const ExitsWork& work, ProgressLine& line) {
   ExitOptions how{.max_exits = o.count, .storage = o.storage / 100, .max_drop = o.max_drop / 100};
   how.teaching.trainer.batch = std::min<int64_t>(o.batch, static_cast<int64_t>(work.teaching->size()));
   how.teaching.trainer.threads = work.threads;
-  if (o.labels == "model") how.teaching.trainer.distill = 1;
+  if (o.labels == "model") how.distill = 1;
   how.teaching.seconds = o.budget;
   how.teaching.rate = o.rate;
   how.teaching.seed = o.seed;
   how.teaching.input = work.folder.info.input;
+  how.teaching.input.flip = o.flip;
+  how.teaching.input.padding = o.padding;
+  how.tune = o.blocks == "tuned";
+  how.tuning_rate = o.tuning_rate;
   how.teaching.on_bad_image = o.bad_images == "skip" ? OnBadImage::kSkip : OnBadImage::kFail;
   how.teaching.workers = o.workers;
   how.teaching.stop = &stop_asked();
@@ -123,15 +129,26 @@ ExitOptions exit_options(const ExitsWork& work, ProgressLine& line) {
   return how;
 }
 
+Status find_blocks(ExitsWork& work) {
+  work.blocks = original_variant(work.model());
+  const auto note = work.folder.info.notes.find(std::string(kBlocksNote));
+  if (note == work.folder.info.notes.end()) return {};
+  LIMBER_ASSIGN(work.blocks, parse_variant(note->second));
+  return check_variant(work.model(), work.blocks)
+      .in(fmt::format("{}: note '{}'; --again makes exits anew", work.folder.path, kBlocksNote));
+}
+
 // Exits of their own need teaching; what was found out with others does not hold any more.
 Status make_exits(ExitsWork& work) {
-  if (!work.model().exits.empty() && !work.options.again) return {};
+  if (!work.model().exits.empty() && !work.options.again) return find_blocks(work);
   ProgressLine line;
   const ExitOptions how = exit_options(work, line);
   auto report = add_exits(work.folder.model, work.teaching, work.held, work.backends, how);
   line.clear();
   if (!report.ok()) return report.status();
   work.report = *std::move(report);
+  work.blocks = work.report.variant;
+  work.folder.info.notes[std::string(kBlocksNote)] = print(work.blocks);
   work.made = true;
   if (work.model().exits.empty()) return error(Code::kResourceExhausted, "stopped before there was an exit");
   return save_elastic(work.folder.path, work.model(), work.folder.info);
@@ -140,42 +157,46 @@ Status make_exits(ExitsWork& work) {
 struct Calibrated {
   ExitOutcomes held, test;  // the latter without endings when there are no such images
   ExitPoint point, test_point;
-  Variant variant;  // the original's blocks with the confidence
+  double original = 0, test_original = 0;  // accuracies of the model
+  Variant variant;                         // the blocks with the confidence
   std::vector<int> exits;
   RealLatency real;
   double storage = 0;
 };
 
-Status judge(const ExitsWork& work, Calibrated& out) {
-  const Variant original = original_variant(work.model());
-  const MeasureOptions timing{.threads = work.threads, .seconds = 0.1};
-  const int64_t batch = work.held.images[0].shape().dim(0);
-  LIMBER_ASSIGN(const auto runner, ExitRunner::create(work.model(), original, work.backends,
+// What endings say about the images of a set, and how often the model itself is right.
+Result<ExitOutcomes> judge(const ExitsWork& work, const EvaluationSet& set, double& original,
+                           std::vector<int>& exits) {
+  const int64_t batch = set.images[0].shape().dim(0);
+  LIMBER_ASSIGN(const auto blocks,
+                BlockRunner::create(work.model(), work.backends, {.batch = batch, .threads = work.threads}));
+  const Variant model = original_variant(work.model());
+  LIMBER_ASSIGN(const auto correct, blocks->count_correct(std::span(&model, 1), set));
+  original = static_cast<double>(correct[0]) / static_cast<double>(set.count());
+  LIMBER_ASSIGN(const auto runner, ExitRunner::create(work.model(), work.blocks, work.backends,
                                                       {.batch = batch, .threads = work.threads}));
-  for (size_t e = 0; e + 1 < runner->endings(); ++e) out.exits.push_back(runner->exit(e));
-  LIMBER_ASSIGN(out.held, judge_exits(*runner, work.held));
-  LIMBER_TRY(out.held.check());
-  LIMBER_TRY(time_exits(work.model(), original, *runner, work.backends, timing, out.held));
-  if (work.test.images.empty()) return {};
-  LIMBER_ASSIGN(const auto other,
-                ExitRunner::create(work.model(), original, work.backends,
-                                   {.batch = work.test.images[0].shape().dim(0), .threads = work.threads}));
-  LIMBER_ASSIGN(out.test, judge_exits(*other, work.test));
-  for (size_t e = 0; e < out.test.endings.size(); ++e) {
-    out.test.endings[e].seconds = out.held.endings[e].seconds;
-    out.test.endings[e].forced_seconds = out.held.endings[e].forced_seconds;
-  }
-  return {};
+  exits.clear();
+  for (size_t e = 0; e + 1 < runner->endings(); ++e) exits.push_back(runner->exit(e));
+  LIMBER_ASSIGN(ExitOutcomes outcomes, judge_exits(*runner, set));
+  LIMBER_TRY(outcomes.check());
+  const MeasureOptions timing{.threads = work.threads, .seconds = 0.1};
+  LIMBER_TRY(time_exits(work.model(), work.blocks, *runner, work.backends, timing, outcomes));
+  return outcomes;
 }
 
 Result<Calibrated> calibrate(const ExitsWork& work) {
   Calibrated out;
-  LIMBER_TRY(judge(work, out));
-  out.point = calibrate_exits(out.held, work.options.max_drop / 100);
-  out.variant = original_variant(work.model());
+  LIMBER_ASSIGN(out.held, judge(work, work.held, out.original, out.exits));
+  // The model may know the images held out from its own training, which tuned blocks have forgotten.
+  const double end = outcome_at(out.held, 0).accuracy;
+  out.point = calibrate_exits(out.held, std::min(out.original, end) - work.options.max_drop / 100);
+  out.variant = work.blocks;
   out.variant.confidence = out.point.confidence;
-  const bool tested = !out.test.endings.empty();
-  if (tested) out.test_point = outcome_at(out.test, out.point.confidence);
+  const bool tested = !work.test.images.empty();
+  if (tested) {
+    LIMBER_ASSIGN(out.test, judge(work, work.test, out.test_original, out.exits));
+    out.test_point = outcome_at(out.test, out.point.confidence);
+  }
   LIMBER_ASSIGN(out.real, measure_real_latency(work.model(), out.variant, tested ? work.test : work.held,
                                                work.options.images, work.backends, work.threads));
   LIMBER_ASSIGN(out.storage, exit_storage(work.model()));
@@ -207,7 +228,7 @@ Status keep_records(const ExitsWork& work, const Calibrated& found) {
   LIMBER_TRY(add(found.variant, found.point.seconds, found.point.accuracy));
   records.back().measured_s = found.real.seconds;
   for (size_t e = 0; e < found.exits.size(); ++e) {
-    Variant forced = original_variant(work.model());
+    Variant forced = work.blocks;
     forced.exit = found.exits[e];
     const auto& correct = found.held.endings[e].correct;
     const auto right = static_cast<double>(std::count(correct.begin(), correct.end(), true));
@@ -250,14 +271,15 @@ void report_json(const ExitsWork& work, const Calibrated& found) {
                            {"storage", found.storage},
                            {"full_s", full},
                            {"images", work.held.count()},
-                           {"original_accuracy", outcome_at(found.held, 0).accuracy},
+                           {"original_accuracy", found.original},
                            {"real_s", found.real.seconds},
                            {"real_full_s", found.real.full_seconds}});
   out.set("calibrated", point_json(found.point, full));
   if (!found.test.endings.empty()) {
     Json test = point_json(found.test_point, full);
     test.set("images", work.test.count());
-    test.set("original_accuracy", outcome_at(found.test, 0).accuracy);
+    test.set("original_accuracy", found.test_original);
+    test.set("end_accuracy", outcome_at(found.test, 0).accuracy);
     out.set("test", std::move(test));
   }
   out.set("exits", exits_json(work, found));
@@ -287,7 +309,11 @@ void report_table(const ExitsWork& work, const Calibrated& found) {
     table.add(point_row("test, calibrated", found.test_point, full));
   }
   fmt::print("{}", table.text());
-  fmt::print("full model {}; exits take {:.2f} % of its storage\n", show_seconds(full), 100 * found.storage);
+  fmt::print("the model's accuracy {:.2f} % on {} images held out", 100 * found.original, work.held.count());
+  if (!found.test.endings.empty())
+    fmt::print(", {:.2f} % on {} of the test part", 100 * found.test_original, work.test.count());
+  fmt::print("\nfull model {}; exits take {:.2f} % of its storage\n", show_seconds(full),
+             100 * found.storage);
   fmt::print("image by image: {} against {} for the full model ({}) on {} images\n",
              show_seconds(found.real.seconds), show_seconds(found.real.full_seconds),
              show_percent(found.real.seconds / found.real.full_seconds), found.real.images);
@@ -312,7 +338,7 @@ void report_forced(const ExitsWork& work, const Calibrated& found) {
   if (o.json || (o.latency <= 0 && o.latency_share <= 0)) return;
   const double full = found.held.endings.back().forced_seconds;
   const size_t best = forced_exit(found.held, o.latency > 0 ? o.latency : o.latency_share * full);
-  Variant forced = original_variant(work.model());
+  Variant forced = work.blocks;
   if (best < found.exits.size()) forced.exit = found.exits[best];
   fmt::print("within the latency: {}, {}\n", print(forced),
              show_seconds(found.held.endings[best].forced_seconds));
@@ -324,7 +350,8 @@ Result<int> run_exits(ExitsCommand& options) {
     return usage_error(invalid("{} is no elastic model; 'limber elastify' makes one", options.model));
   LIMBER_ASSIGN(ElasticFolder folder, load_elastic(options.model));
   const BuildSpec spec = build_spec(options, false);
-  ExitsWork work{options, std::move(folder), make_backends(spec), thread_count(spec), nullptr, {}, {}, {}};
+  ExitsWork work{options, std::move(folder), make_backends(spec), thread_count(spec), nullptr, {}, {}, {},
+                 {}};
   catch_stop_signals();
   LIMBER_TRY(load_images(work));
   LIMBER_TRY(make_exits(work));
@@ -369,18 +396,23 @@ void add_exits_command(CommandLine& line) {
   arguments.number("--exits", o.count, 1, 16, "How many exits at most; default 2");
   arguments.number("--storage", o.storage, 0.01, 100.0,
                    "Parameters of all exits, in % of the model's, at most; default 3");
-  arguments.parsed("--budget", "TIME", "How long exits are taught, as in 90s or 20min; default 5min",
+  arguments.parsed("--budget", "TIME", "How long exits are taught, as in 90s or 20min; default 10min",
                    [&o](const std::string& text) { return parse_seconds(text, o.budget); });
   arguments.flag("--again", o.again, "Make exits anew where there are some");
   arguments.parsed("--latency", "LIMIT", "Also name the best exit within this, as in 60% or 12ms",
                    [&o](const std::string& text) { return parse_exit_latency(text, o); });
+  arguments.choice("--blocks", o.blocks, {"tuned", "frozen"},
+                   "Blocks before exits: copies tuned with them (default), or the model's own");
   arguments.choice("--labels", o.labels, {"data", "model"},
                    "Whose labels count: the data's (default), or what the model says");
   arguments.number("--held", o.held, int64_t{0}, int64_t{1000000},
                    "Images held out for calibration; default a tenth, at most 5000");
   arguments.number("--images", o.images, int64_t{1}, int64_t{1000000},
                    "Images that are timed one by one; default 200");
-  arguments.number("--lr", o.rate, 1e-7, 1.0, "Learning rate at the beginning; default 0.003");
+  arguments.number("--lr", o.rate, 1e-7, 1.0, "Learning rate of exits at the beginning; default 0.003");
+  arguments.number("--lr-blocks", o.tuning_rate, 1e-7, 1.0, "The same of tuned blocks; default 0.001");
+  arguments.number("--flip", o.flip, 0.0, 1.0, "Probability of mirroring an image");
+  arguments.number("--padding", o.padding, 0, 1024, "Pixels a random cut may reach beyond the image");
   arguments.choice("--bad-images", o.bad_images, {"fail", "skip"},
                    "Images that cannot be read; default fail");
   arguments.number("--workers", o.workers, 0, 256, "Threads that read images; default 1");

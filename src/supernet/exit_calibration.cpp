@@ -100,11 +100,11 @@ ExitPoint outcome_at(const ExitOutcomes& outcomes, double confidence) {
   return point;
 }
 
-ExitPoint calibrate_exits(const ExitOutcomes& outcomes, double max_drop) {
+ExitPoint calibrate_exits(const ExitOutcomes& outcomes, double least_accuracy) {
   constexpr double kRounding = 1e-9;
   Sweep sweep(outcomes);
   const auto images = static_cast<double>(outcomes.images());
-  const double needed = static_cast<double>(sweep.correct()) - max_drop * images - kRounding * images;
+  const double needed = (least_accuracy - kRounding) * images;
   double best = sweep.seconds(), confidence = 0;
   size_t correct = sweep.correct();
   while (sweep.next()) {

@@ -37,10 +37,10 @@ struct ExitPoint {
 // REQUIRES: outcomes.check()
 ExitPoint outcome_at(const ExitOutcomes& outcomes, double confidence);
 
-// The confidence with the least mean time of all that are at most `max_drop` less accurate than the end of
-// the model; where several are as fast, the most accurate. Exact: every confidence that makes a difference is
+// The confidence with the least mean time of all whose accuracy is at least this; where several are as fast,
+// the most accurate; 0 when none is accurate enough. Exact: every confidence that makes a difference is
 // looked at. It has few digits. REQUIRES: outcomes.check()
-ExitPoint calibrate_exits(const ExitOutcomes& outcomes, double max_drop);
+ExitPoint calibrate_exits(const ExitOutcomes& outcomes, double least_accuracy);
 
 // Evenly spaced points between the fastest and the one that takes no exit, for people. REQUIRES:
 // outcomes.check(), count > 1

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "supernet/exit_runner.h"
+#include "supernet/exit_tuning.h"
 #include "supernet/measure.h"
 #include "supernet/work.h"
 #include "train/evaluate.h"
@@ -12,7 +13,9 @@ namespace limber {
 namespace {
 
 constexpr double kWorthwhile = 0.01;  // of the model's time: what an exit must save
-constexpr double kMostTime = 0.85;    // of the model's: an exit later than this saves too little to ask
+constexpr double kFrozenTrial = 0.3;  // of the trial: exits learn by themselves first
+// Of the model's time: an exit later than this saves too little to ask, and tuning more blocks is too much.
+constexpr double kMostTime = 0.85, kMostTuned = 0.7;
 
 ExitOutcomes outcomes_of(const ExitOutcomes& all, std::span<const ExitPlace> places,
                          std::vector<size_t> chosen, double full_seconds) {
@@ -44,20 +47,38 @@ class ExitFinder {
     LIMBER_ASSIGN(classes_, count_classes(model_.base));
     clear();
     LIMBER_TRY(find_places());
+    const ExitTrainerOptions& how = options_.teaching.trainer;
+    LIMBER_ASSIGN(targets_, ExitTargets::create(model_, backends_,
+                                                {how.batch, how.threads, options_.distill, data_->size()}));
     LIMBER_TRY(probe());
     if (!stopped()) LIMBER_TRY(try_candidates());
     if (!stopped()) LIMBER_TRY(teach());
     report_.stopped = stopped();
+    forget_optimizer();
     return report_;
   }
 
   void clear() {
-    for (const Exit& exit : model_.exits) forget_parameters(model_, exit);
-    model_.exits.clear();
+    clear_exits();
+    remove_tuned_blocks(model_, false);
+    report_.variant = original_variant(model_);
   }
 
  private:
   bool stopped() const { return options_.teaching.stop != nullptr && options_.teaching.stop->load(); }
+  void clear_exits() {
+    for (const Exit& exit : model_.exits) forget_parameters(model_, exit);
+    model_.exits.clear();
+  }
+
+  // What optimisers keep is of no use any more.
+  void forget_optimizer() {
+    for (const std::string& name : model_.params->names()) {
+      if (name.starts_with("optimizer/")) model_.params->erase(name);
+    }
+  }
+
+  double most_time() const { return (options_.tune ? kMostTuned : kMostTime) * report_.full_seconds; }
   MeasureOptions measuring() const { return {.threads = options_.teaching.trainer.threads, .seconds = 0.02}; }
 
   int64_t storage_of(size_t exits) const {
@@ -70,28 +91,36 @@ class ExitFinder {
     LIMBER_ASSIGN(report_.full_seconds, measure_latency(model_.base, model_.params, backends_, measuring()));
     const Variant original = original_variant(model_);
     const int blocks = static_cast<int>(model_.blocks.size());
+    const int64_t most = storage_of(static_cast<size_t>(options_.max_exits));
     for (int after = 1; after < blocks && !stopped(); ++after) {
-      const int64_t most = storage_of(static_cast<size_t>(std::max(1, options_.max_exits)));
       if (!design_exit(features_after(model_, after), classes_, most)) continue;
       LIMBER_ASSIGN(const Graph before, materialize_blocks(model_, original, 0, after));
       LIMBER_ASSIGN(const double seconds, measure_latency(before, model_.params, backends_, measuring()));
-      if (seconds > kMostTime * report_.full_seconds) break;
       report_.probed.push_back({.after = after, .seconds = seconds});
       if (options_.progress)
         options_.progress(ExitPhase::kTiming, {static_cast<double>(after), static_cast<double>(blocks)});
     }
+    drop_late_places();
     if (!report_.probed.empty() || stopped()) return {};
     return invalid(
-        "no exit fits behind any of the {} blocks: none within {} parameters each that ends within {:.0f} % "
-        "of "
-        "the time; allow more storage or fewer exits",
-        blocks, storage_of(static_cast<size_t>(std::max(1, options_.max_exits))), 100 * kMostTime);
+        "no exit fits behind any of the {} blocks: none of at most {} parameters within {:.0f} % of the "
+        "time; "
+        "allow more storage or fewer exits",
+        blocks, most, 100 * most_time() / report_.full_seconds);
   }
 
-  // Exits at these places, taught for so long and judged.
+  // Fewer blocks never take longer: whatever else the machine did only adds to a time.
+  void drop_late_places() {
+    double least = report_.full_seconds;
+    for (auto place = report_.probed.rbegin(); place != report_.probed.rend(); ++place)
+      place->seconds = least = std::min(least, place->seconds);
+    std::erase_if(report_.probed, [&](const ExitPlace& place) { return place.seconds > most_time(); });
+  }
+
+  // Exits at these places, not taught yet.
   Status set_exits(std::vector<ExitPlace>& places,
                    const std::function<ExitDesign(const ExitPlace&)>& design) {
-    clear();
+    clear_exits();
     for (ExitPlace& place : places) {
       LIMBER_ASSIGN(Exit exit, make_exit(model_, place.after, design(place),
                                          fmt::format("after{}", place.after), options_.teaching.seed));
@@ -101,19 +130,33 @@ class ExitFinder {
     return {};
   }
 
-  Status teach_for(double seconds, ExitPhase phase) {
+  Status teach_with(ExitTeacher& teacher, double share, double rate, ExitPhase phase) {
     ExitTeachingOptions how = options_.teaching;
-    how.seconds = seconds;
+    how.seconds *= share;
+    how.rate = rate;
+    how.seed += phases_++;  // other images first than before
     how.progress = [&](const ExitProgress& p) {
       if (options_.progress) options_.progress(phase, p);
     };
-    return teach_exits(model_, data_, backends_, how).status();
+    return teach_exits(teacher, data_, how).status();
+  }
+
+  Status teach_frozen(double share, ExitPhase phase) {
+    LIMBER_ASSIGN(const auto teacher,
+                  make_exit_teacher(model_, targets_, backends_, options_.teaching.trainer));
+    return teach_with(*teacher, share, options_.teaching.rate, phase);
+  }
+
+  Status tune(double share, ExitPhase phase) {
+    LIMBER_ASSIGN(const auto teacher,
+                  make_exit_tuner(model_, report_.variant, targets_, backends_, options_.teaching.trainer));
+    return teach_with(*teacher, share, options_.tuning_rate, phase);
   }
 
   Result<ExitOutcomes> judge(std::vector<ExitPlace>& places) {
     const int64_t batch = held_.images.empty() ? 1 : held_.images[0].shape().dim(0);
     LIMBER_ASSIGN(const auto runner,
-                  ExitRunner::create(model_, original_variant(model_), backends_,
+                  ExitRunner::create(model_, report_.variant, backends_,
                                      {.batch = batch, .threads = options_.teaching.trainer.threads}));
     LIMBER_ASSIGN(ExitOutcomes outcomes, judge_exits(*runner, held_));
     LIMBER_TRY(outcomes.check());
@@ -124,9 +167,10 @@ class ExitFinder {
   Status probe() {
     if (report_.probed.empty()) return {};
     LIMBER_TRY(set_exits(report_.probed, [](const ExitPlace&) { return ExitDesign{}; }));
-    LIMBER_TRY(teach_for(options_.probe_share * options_.teaching.seconds, ExitPhase::kProbing));
+    LIMBER_TRY(teach_frozen(options_.probe_share, ExitPhase::kProbing));
     LIMBER_ASSIGN(const ExitOutcomes outcomes, judge(report_.probed));
-    if (stopped()) keep_best(outcomes, report_.probed);
+    accuracy_ = share_correct(outcomes.endings.back());
+    if (stopped()) LIMBER_TRY(keep_best(outcomes, report_.probed));
     return {};
   }
 
@@ -134,7 +178,7 @@ class ExitFinder {
   std::vector<ExitPlace> candidates() const {
     std::vector<ExitPlace> best(static_cast<size_t>(std::max(1, options_.candidates)));
     for (const ExitPlace& place : report_.probed) {
-      const double share = place.seconds / (kMostTime * report_.full_seconds);
+      const double share = place.seconds / most_time();
       const auto bin =
           std::min(best.size() - 1, static_cast<size_t>(share * static_cast<double>(best.size())));
       if (best[bin].after == 0 || place.accuracy > best[bin].accuracy) best[bin] = place;
@@ -150,18 +194,24 @@ class ExitFinder {
 
   Status try_candidates() {
     report_.tried = candidates();
+    tuned_ = options_.tune ? report_.tried.back().after : 0;
     const auto most = static_cast<size_t>(options_.max_exits);
     LIMBER_TRY(set_exits(report_.tried, [&](const ExitPlace& place) { return design(place, most); }));
-    LIMBER_TRY(teach_for(options_.trial_share * options_.teaching.seconds, ExitPhase::kTrying));
+    const double frozen = options_.tune ? kFrozenTrial * options_.trial_share : options_.trial_share;
+    LIMBER_TRY(teach_frozen(frozen, ExitPhase::kTrying));
+    if (options_.tune) {
+      LIMBER_ASSIGN(report_.variant, add_tuned_blocks(model_, tuned_));
+      LIMBER_TRY(tune(options_.trial_share - frozen, ExitPhase::kTrying));
+    }
     LIMBER_ASSIGN(const ExitOutcomes outcomes, judge(report_.tried));
-    keep_best(outcomes, report_.tried);
-    return {};
+    return keep_best(outcomes, report_.tried);
   }
 
   // One at least, whether it pays or not: calibration may still find that it is never taken.
-  void keep_best(const ExitOutcomes& outcomes, const std::vector<ExitPlace>& places) {
-    auto chosen =
-        choose_places(outcomes, places, report_.full_seconds, options_.max_exits, options_.max_drop);
+  Status keep_best(const ExitOutcomes& outcomes, const std::vector<ExitPlace>& places) {
+    // Tuned blocks may have forgotten images that the model knows from its own training.
+    const double least = std::min(accuracy_, share_correct(outcomes.endings.back())) - options_.max_drop;
+    auto chosen = choose_places(outcomes, places, report_.full_seconds, options_.max_exits, least);
     if (chosen.empty()) chosen = {places.size() - 1};
     std::vector<Exit> kept;
     for (size_t p = 0; p < places.size(); ++p) {
@@ -172,17 +222,22 @@ class ExitFinder {
       }
     }
     model_.exits = std::move(kept);
+    remove_tuned_blocks(model_, true);
+    if (tuned_ == 0) return {};
+    LIMBER_ASSIGN(report_.variant, add_tuned_blocks(model_, tuned_));
+    return {};
   }
 
-  // Fewer exits than planned share the storage: they are made anew, larger.
+  // Without tuning, fewer exits than planned share the storage: they are made anew, larger.
   Status teach() {
+    const double share = 1 - options_.probe_share - options_.trial_share;
+    if (options_.tune) return tune(share, ExitPhase::kTuning);
     if (model_.exits.size() < static_cast<size_t>(options_.max_exits)) {
       std::vector<ExitPlace> places;
       for (const Exit& exit : model_.exits) places.push_back({.after = exit.after});
       LIMBER_TRY(set_exits(places, [&](const ExitPlace& place) { return design(place, places.size()); }));
     }
-    const double share = 1 - options_.probe_share - options_.trial_share;
-    return teach_for(share * options_.teaching.seconds, ExitPhase::kTeaching);
+    return teach_frozen(share, ExitPhase::kTeaching);
   }
 
   ElasticModel& model_;
@@ -191,6 +246,10 @@ class ExitFinder {
   const std::vector<std::shared_ptr<Backend>>& backends_;
   const ExitOptions& options_;
   int64_t classes_ = 0;
+  std::shared_ptr<ExitTargets> targets_;
+  uint64_t phases_ = 0;
+  int tuned_ = 0;        // so many blocks
+  double accuracy_ = 0;  // of the model
   ExitReport report_;
 };
 
@@ -206,12 +265,14 @@ std::string_view phase_name(ExitPhase phase) {
       return "trying exits";
     case ExitPhase::kTeaching:
       return "teaching exits";
+    case ExitPhase::kTuning:
+      return "tuning exits and blocks";
   }
   LIMBER_UNREACHABLE();
 }
 
 std::vector<size_t> choose_places(const ExitOutcomes& outcomes, std::span<const ExitPlace> places,
-                                  double full_seconds, int count, double max_drop) {
+                                  double full_seconds, int count, double least_accuracy) {
   std::vector<size_t> chosen;
   double least = full_seconds;
   while (static_cast<int>(chosen.size()) < count) {
@@ -221,7 +282,8 @@ std::vector<size_t> choose_places(const ExitOutcomes& outcomes, std::span<const 
       if (std::find(chosen.begin(), chosen.end(), p) != chosen.end()) continue;
       std::vector<size_t> with = chosen;
       with.push_back(p);
-      const ExitPoint point = calibrate_exits(outcomes_of(outcomes, places, with, full_seconds), max_drop);
+      const ExitPoint point =
+          calibrate_exits(outcomes_of(outcomes, places, with, full_seconds), least_accuracy);
       if (point.seconds < best_seconds) best = p, best_seconds = point.seconds;
     }
     if (best == places.size()) break;

@@ -44,9 +44,10 @@ TEST(ExitCalibration, FindsWhatBruteForceFinds) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     const ExitOutcomes outcomes = random_outcomes(1 + seed % 4, 40 + seed, seed % 2 == 0 ? 7 : 1000000, seed);
     for (const double drop : {0.0, 0.01, 0.05, 0.2, 1.0}) {
-      const ExitPoint found = calibrate_exits(outcomes, drop), best = brute_force(outcomes, drop);
+      const double least = outcome_at(outcomes, 0).accuracy - drop;
+      const ExitPoint found = calibrate_exits(outcomes, least), best = brute_force(outcomes, drop);
       EXPECT_NEAR(found.seconds, best.seconds, 1e-9) << "seed " << seed << " drop " << drop;
-      EXPECT_GE(found.accuracy, outcome_at(outcomes, 0).accuracy - drop - 1e-9);
+      EXPECT_GE(found.accuracy, least - 1e-9);
     }
   }
 }
@@ -55,10 +56,11 @@ TEST(ExitCalibration, ChosenConfidenceHasFewDigits) {
   ExitOutcomes outcomes;
   outcomes.endings = {{{0.95123456, 0.5, 0.951}, {true, false, true}, 1, 1},
                       {{1, 1, 1}, {true, true, true}, 2, 2}};
-  const ExitPoint point = calibrate_exits(outcomes, 0);
+  const ExitPoint point = calibrate_exits(outcomes, 1);
   EXPECT_EQ(point.confidence, 0.9);
   EXPECT_NEAR(point.seconds, (1 + 2 + 1) / 3.0, 1e-12);
   EXPECT_EQ(point.accuracy, 1);
+  EXPECT_EQ(calibrate_exits(outcomes, 1.5).confidence, 0);  // nothing is as good as that
 }
 
 TEST(ExitCalibration, SharesAddUpAndZeroTakesNoExit) {

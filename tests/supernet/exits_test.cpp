@@ -1,10 +1,13 @@
 #include "supernet/exits.h"
 
 #include <cstring>
+#include <map>
+#include <set>
 
 #include "data/synthetic.h"
 #include "passes/splice.h"
 #include "supernet/exit_runner.h"
+#include "supernet/exit_tuning.h"
 #include "supernet/expand.h"
 #include "supernet/partition.h"
 #include "tests/supernet/models.h"
@@ -192,11 +195,24 @@ struct Prepared {
     options.teaching.workers = 0;
     for (const std::string& name : model.params->names()) before[name] = *model.params->get(name)->copy();
   }
+  void expect_model_as_it_was() const {
+    for (const auto& [name, tensor] : before) {
+      const Tensor now = *model.params->get(name);
+      EXPECT_EQ(std::memcmp(now.raw(), tensor.raw(), tensor.bytes()), 0) << name;
+    }
+  }
+  std::shared_ptr<ExitTargets> targets(double distill) const {
+    return *ExitTargets::create(model, test::cpu_backends(),
+                                {.batch = 32, .distill = distill, .samples = data->size()});
+  }
   Result<ExitReport> add() { return add_exits(model, data, held, test::cpu_backends(), options); }
 };
 
-TEST(Exits, AreFoundTaughtAndLeaveTheModelAsItIs) {
+class ExitsFound : public ::testing::TestWithParam<bool> {};
+
+TEST_P(ExitsFound, AreTaughtAndLeaveTheModelAsItIs) {
   Prepared p;
+  p.options.tune = GetParam();
   std::set<ExitPhase> phases;
   p.options.progress = [&](ExitPhase phase, const ExitProgress&) { phases.insert(phase); };
   const auto report = p.add();
@@ -207,18 +223,39 @@ TEST(Exits, AreFoundTaughtAndLeaveTheModelAsItIs) {
   EXPECT_LE(p.model.exits.size(), 2u);
   EXPECT_LE(*exit_storage(p.model), p.options.storage);
   EXPECT_TRUE(check_elastic(p.model).ok()) << check_elastic(p.model).message();
+  EXPECT_TRUE(check_variant(p.model, report->variant).ok());
+  EXPECT_EQ(report->variant == original_variant(p.model), !p.options.tune);
   std::set<std::string> own;
   for (const Exit& exit : p.model.exits) {
     for (const std::string& name : parameters_of(exit.graph)) own.insert(name);
   }
   for (const std::string& name : p.model.params->names()) {
+    EXPECT_FALSE(name.starts_with("optimizer/")) << name;
     if (!name.starts_with("exit/")) continue;
     EXPECT_TRUE(own.contains(name)) << name << " belongs to an exit that went";
   }
-  for (const auto& [name, tensor] : p.before) {
-    const Tensor now = *p.model.params->get(name);
-    EXPECT_EQ(std::memcmp(now.raw(), tensor.raw(), tensor.bytes()), 0) << name;
+  p.expect_model_as_it_was();
+}
+
+INSTANTIATE_TEST_SUITE_P(Tuned, ExitsFound, ::testing::Bool());
+
+// Losses of the first and of the last epoch of a few.
+std::pair<double, double> losses(ExitTeacher& teacher, const std::shared_ptr<const Dataset>& data,
+                                 double rate) {
+  LoaderOptions how{.batch = 32, .workers = 0, .drop_last = true};
+  const auto loader = *Loader::make(data, how);
+  double first = 0, last = 0;
+  for (uint64_t epoch = 0; epoch < 6; ++epoch) {
+    EXPECT_TRUE(loader->start_epoch(epoch).ok());
+    double sum = 0;
+    for (auto batch = loader->next(); batch.ok() && batch->size > 0; batch = loader->next()) {
+      const auto loss = teacher.step(*batch, rate);
+      EXPECT_TRUE(loss.ok()) << loss.status().message();
+      sum += loss.ok() ? *loss : 0;
+    }
+    (epoch == 0 ? first : last) = sum;
   }
+  return {first, last};
 }
 
 TEST(Exits, LossFalls) {
@@ -226,23 +263,57 @@ TEST(Exits, LossFalls) {
   p.model.exits.push_back(*make_exit(p.model, 2, {16, 1}, "a", 1));
   p.model.exits.push_back(*make_exit(p.model, 3, {16, 0}, "b", 1));
   for (const double focus : {0.0, 0.9}) {
-    auto trainer = ExitTrainer::create(p.model, test::cpu_backends(),
-                                       {.batch = 32, .distill = 0.3, .focus = focus, .samples = 128});
-    ASSERT_TRUE(trainer.ok()) << trainer.status().message();
-    const auto loader = *Loader::make(p.data, {.batch = 32, .workers = 0, .drop_last = true});
-    double first = 0, last = 0;
-    for (uint64_t epoch = 0; epoch < 6; ++epoch) {
-      ASSERT_TRUE(loader->start_epoch(epoch).ok());
-      double sum = 0;
-      for (auto batch = loader->next(); batch.ok() && batch->size > 0; batch = loader->next()) {
-        const auto loss = (*trainer)->step(*batch, 5e-3);
-        ASSERT_TRUE(loss.ok()) << loss.status().message();
-        sum += *loss;
-      }
-      (epoch == 0 ? first : last) = sum;
-    }
+    auto teacher =
+        make_exit_teacher(p.model, p.targets(0.3), test::cpu_backends(), {.batch = 32, .focus = focus});
+    ASSERT_TRUE(teacher.ok()) << teacher.status().message();
+    const auto [first, last] = losses(**teacher, p.data, 5e-3);
     EXPECT_LT(last, first);
   }
+  p.expect_model_as_it_was();
+}
+
+// Tuned copies compute what the originals do until they are trained; the originals never change.
+TEST(Exits, TunedBlocksStartAsTheOriginals) {
+  Prepared p;
+  p.model.exits.push_back(*make_exit(p.model, 2, {16, 1}, "a", 1));
+  p.model.exits.push_back(*make_exit(p.model, 3, {16, 0}, "b", 1));
+  auto variant = add_tuned_blocks(p.model, 4);
+  ASSERT_TRUE(variant.ok()) << variant.status().message();
+  EXPECT_TRUE(check_elastic(p.model).ok()) << check_elastic(p.model).message();
+  EXPECT_TRUE(check_variant(p.model, *variant).ok());
+  const auto runs_as_original = [&] {
+    const Tensor images = noise(p.model, kExitBatch, 3);
+    for (int exit = -1; exit < 2; ++exit) {
+      Variant tuned = *variant, original = original_variant(p.model);
+      tuned.exit = original.exit = exit;
+      const auto a = run_variant(p.model, tuned, images), b = run_variant(p.model, original, images);
+      for (size_t i = 0; i < a.size(); ++i) {
+        if (std::abs(a[i] - b[i]) > 1e-4F) return false;
+      }
+    }
+    return true;
+  };
+  EXPECT_TRUE(runs_as_original());
+  auto teacher = make_exit_tuner(p.model, *variant, p.targets(1), test::cpu_backends(), {.batch = 32});
+  ASSERT_TRUE(teacher.ok()) << teacher.status().message();
+  const auto [first, last] = losses(**teacher, p.data, 2e-3);
+  EXPECT_LT(last, first);
+  EXPECT_FALSE(runs_as_original());
+  p.expect_model_as_it_was();
+
+  // With fewer exits the same copies make longer alternatives.
+  p.model.exits.pop_back();
+  const Tensor images = noise(p.model, kExitBatch, 3);
+  const auto before = run_variant(p.model, *variant, images);
+  remove_tuned_blocks(p.model, true);
+  variant = add_tuned_blocks(p.model, 4);
+  ASSERT_TRUE(variant.ok()) << variant.status().message();
+  const auto after = run_variant(p.model, *variant, images);
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_NEAR(before[i], after[i], 1e-4F);
+  remove_tuned_blocks(p.model, false);
+  for (const std::string& name : p.model.params->names())
+    EXPECT_EQ(name.find("/tuned/"), std::string::npos) << name;
+  EXPECT_FALSE(add_tuned_blocks(p.model, 1).ok());  // an exit comes later
 }
 
 TEST(Exits, StopsWithWhatThereIs) {
@@ -253,6 +324,7 @@ TEST(Exits, StopsWithWhatThereIs) {
   for (const ExitPhase when : {ExitPhase::kProbing, ExitPhase::kTrying}) {
     stop = false;
     p.options.probe_share = when == ExitPhase::kProbing ? 0.5 : 0.0005;
+    p.options.tune = when == ExitPhase::kTrying;
     p.options.progress = [&](ExitPhase phase, const ExitProgress&) { stop = stop || phase == when; };
     const auto report = p.add();
     ASSERT_TRUE(report.ok()) << report.status().message();
@@ -281,9 +353,9 @@ TEST(Exits, PlacesAreChosenByWhatTheySave) {
   const std::vector<bool> half_right = {true, true, true, true, true, false, false, false, false, false};
   outcomes.endings = {{half, half_right}, {sure, right}, {sure, right}, {sure, right}};
   const std::vector<ExitPlace> places = {{1, 0.1, 0.01}, {2, 0.5, 0.01}, {3, 0.8, 0.01}};
-  EXPECT_EQ(choose_places(outcomes, places, 1, 1, 0), (std::vector<size_t>{1}));
-  EXPECT_EQ(choose_places(outcomes, places, 1, 3, 0), (std::vector<size_t>{0, 1}));
-  EXPECT_TRUE(choose_places(outcomes, places, 0.05, 3, 0).empty());
+  EXPECT_EQ(choose_places(outcomes, places, 1, 1, 1), (std::vector<size_t>{1}));
+  EXPECT_EQ(choose_places(outcomes, places, 1, 3, 1), (std::vector<size_t>{0, 1}));
+  EXPECT_TRUE(choose_places(outcomes, places, 0.05, 3, 1).empty());
 }
 
 TEST(Exits, JudgedOnAWholeSet) {
