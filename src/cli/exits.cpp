@@ -8,15 +8,13 @@
 #include <filesystem>
 
 #include "cli/commands.h"
-#include "cli/json.h"
+#include "cli/exit_report.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
-#include "cli/table.h"
 #include "cli/units.h"
 #include "data/subset.h"
 #include "device/cpu.h"
-#include "supernet/exit_runner.h"
 #include "variant/elastic_folder.h"
 #include "variant/variant_table.h"
 
@@ -138,7 +136,7 @@ Status find_blocks(ExitsWork& work) {
       .in(fmt::format("{}: note '{}'; --again makes exits anew", work.folder.path, kBlocksNote));
 }
 
-// Exits of their own need teaching; what was found out with others does not hold any more.
+// Unless the folder has some.
 Status make_exits(ExitsWork& work) {
   if (!work.model().exits.empty() && !work.options.again) return find_blocks(work);
   ProgressLine line;
@@ -153,16 +151,6 @@ Status make_exits(ExitsWork& work) {
   if (work.model().exits.empty()) return error(Code::kResourceExhausted, "stopped before there was an exit");
   return save_elastic(work.folder.path, work.model(), work.folder.info);
 }
-
-struct Calibrated {
-  ExitOutcomes held, test;  // the latter without endings when there are no such images
-  ExitPoint point, test_point;
-  double original = 0, test_original = 0;  // accuracies of the model
-  Variant variant;                         // the blocks with the confidence
-  std::vector<int> exits;
-  RealLatency real;
-  double storage = 0;
-};
 
 // What endings say about the images of a set, and how often the model itself is right.
 Result<ExitOutcomes> judge(const ExitsWork& work, const EvaluationSet& set, double& original,
@@ -184,8 +172,8 @@ Result<ExitOutcomes> judge(const ExitsWork& work, const EvaluationSet& set, doub
   return outcomes;
 }
 
-Result<Calibrated> calibrate(const ExitsWork& work) {
-  Calibrated out;
+Result<ExitFindings> calibrate(const ExitsWork& work) {
+  ExitFindings out{.folder = work.folder.path, .model = work.model(), .report = work.report};
   LIMBER_ASSIGN(out.held, judge(work, work.held, out.original, out.exits));
   // The model may know the images held out from its own training, which tuned blocks have forgotten.
   const double end = outcome_at(out.held, 0).accuracy;
@@ -209,10 +197,22 @@ std::string machine(const ExitsWork& work) {
   return fmt::format("{}, {} threads", name, work.threads);
 }
 
+// What is known of variants with exits that are not there any more.
+Status forget_exits(VariantTable& table) {
+  LIMBER_ASSIGN(const auto index, table.index());
+  for (const std::string& context : index->contexts()) {
+    for (const VariantRecord& record : index->all(context)) {
+      if (record.variant.exit < 0 && record.variant.confidence <= 0) continue;
+      LIMBER_TRY(table.erase(context, record.variant));
+    }
+  }
+  return {};
+}
+
 // The variant with the confidence, and one for each exit that always ends it.
-Status keep_records(const ExitsWork& work, const Calibrated& found) {
+Status keep_records(const ExitsWork& work, const ExitFindings& found) {
   LIMBER_ASSIGN(const auto table, VariantTable::open(variants_in(work.folder.path)));
-  if (work.made) LIMBER_TRY(table->erase_all());
+  if (work.made) LIMBER_TRY(forget_exits(*table));
   std::vector<VariantRecord> records;
   const auto add = [&](const Variant& variant, double predicted, double accuracy) -> Status {
     LIMBER_ASSIGN(const GraphCost cost, cost_of(work.model(), variant));
@@ -230,118 +230,10 @@ Status keep_records(const ExitsWork& work, const Calibrated& found) {
   for (size_t e = 0; e < found.exits.size(); ++e) {
     Variant forced = work.blocks;
     forced.exit = found.exits[e];
-    const auto& correct = found.held.endings[e].correct;
-    const auto right = static_cast<double>(std::count(correct.begin(), correct.end(), true));
-    LIMBER_TRY(
-        add(forced, found.held.endings[e].forced_seconds, right / static_cast<double>(correct.size())));
+    const ExitOutcomes::Ending& ending = found.held.endings[e];
+    LIMBER_TRY(add(forced, ending.forced_seconds, share_correct(ending)));
   }
   return table->put(records);
-}
-
-Json point_json(const ExitPoint& point, double full) {
-  Json shares = Json::array();
-  for (const double share : point.shares) shares.push(share);
-  Json out = Json::object({{"confidence", point.confidence},
-                           {"accuracy", point.accuracy},
-                           {"mean_s", point.seconds},
-                           {"of_full", point.seconds / full}});
-  out.set("shares", std::move(shares));
-  return out;
-}
-
-Json exits_json(const ExitsWork& work, const Calibrated& found) {
-  Json exits = Json::array();
-  for (size_t e = 0; e < found.exits.size(); ++e) {
-    const Exit& exit = work.model().exits[static_cast<size_t>(found.exits[e])];
-    const auto& ending = found.held.endings[e];
-    const auto right = std::count(ending.correct.begin(), ending.correct.end(), true);
-    exits.push(
-        Json::object({{"name", exit.name},
-                      {"after", exit.after},
-                      {"accuracy", static_cast<double>(right) / static_cast<double>(ending.correct.size())},
-                      {"forced_s", ending.forced_seconds}}));
-  }
-  return exits;
-}
-
-void report_json(const ExitsWork& work, const Calibrated& found) {
-  const double full = found.held.endings.back().forced_seconds;
-  Json out = Json::object({{"folder", work.folder.path},
-                           {"variant", print(found.variant)},
-                           {"storage", found.storage},
-                           {"full_s", full},
-                           {"images", work.held.count()},
-                           {"original_accuracy", found.original},
-                           {"real_s", found.real.seconds},
-                           {"real_full_s", found.real.full_seconds}});
-  out.set("calibrated", point_json(found.point, full));
-  if (!found.test.endings.empty()) {
-    Json test = point_json(found.test_point, full);
-    test.set("images", work.test.count());
-    test.set("original_accuracy", found.test_original);
-    test.set("end_accuracy", outcome_at(found.test, 0).accuracy);
-    out.set("test", std::move(test));
-  }
-  out.set("exits", exits_json(work, found));
-  fmt::print("{}\n", out.text());
-}
-
-std::vector<std::string> point_row(const std::string& name, const ExitPoint& point, double full) {
-  std::vector<std::string> row = {name, point.confidence > 0 ? fmt::format("{:.6g}", point.confidence) : "-",
-                                  fmt::format("{:.2f} %", 100 * point.accuracy), show_seconds(point.seconds),
-                                  show_percent(point.seconds / full)};
-  for (const double share : point.shares) row.push_back(show_percent(share));
-  return row;
-}
-
-void report_table(const ExitsWork& work, const Calibrated& found) {
-  const double full = found.held.endings.back().forced_seconds;
-  std::vector<Column> columns = {
-      {""}, {"confidence", true}, {"accuracy", true}, {"mean time", true}, {"of full", true}};
-  for (const int e : found.exits) columns.push_back({work.model().exits[static_cast<size_t>(e)].name, true});
-  columns.push_back({"end", true});
-  Table table(std::move(columns));
-  constexpr int kRows = 6;
-  for (const ExitPoint& point : exit_curve(found.held, kRows)) table.add(point_row("held out", point, full));
-  table.add(point_row("calibrated", found.point, full));
-  if (!found.test.endings.empty()) {
-    table.add(point_row("test, no exits", outcome_at(found.test, 0), full));
-    table.add(point_row("test, calibrated", found.test_point, full));
-  }
-  fmt::print("{}", table.text());
-  fmt::print("the model's accuracy {:.2f} % on {} images held out", 100 * found.original, work.held.count());
-  if (!found.test.endings.empty())
-    fmt::print(", {:.2f} % on {} of the test part", 100 * found.test_original, work.test.count());
-  fmt::print("\nfull model {}; exits take {:.2f} % of its storage\n", show_seconds(full),
-             100 * found.storage);
-  fmt::print("image by image: {} against {} for the full model ({}) on {} images\n",
-             show_seconds(found.real.seconds), show_seconds(found.real.full_seconds),
-             show_percent(found.real.seconds / found.real.full_seconds), found.real.images);
-}
-
-void report_places(const ExitsWork& work) {
-  if (!work.made) return;
-  Table table({{"exit after"}, {"time before", true}, {"probe", true}, {"tried", true}});
-  for (const ExitPlace& place : work.report.probed) {
-    const auto same = [&](const ExitPlace& other) { return other.after == place.after; };
-    const auto tried = std::find_if(work.report.tried.begin(), work.report.tried.end(), same);
-    table.add({work.model().blocks[static_cast<size_t>(place.after) - 1].name,
-               show_percent(place.seconds / work.report.full_seconds), show_percent(place.accuracy),
-               tried == work.report.tried.end() ? "" : show_percent(tried->accuracy)});
-  }
-  fmt::print("{}", table.text());
-}
-
-// The best exit within --latency, for those who cannot wait for confidence.
-void report_forced(const ExitsWork& work, const Calibrated& found) {
-  const ExitsCommand& o = work.options;
-  if (o.json || (o.latency <= 0 && o.latency_share <= 0)) return;
-  const double full = found.held.endings.back().forced_seconds;
-  const size_t best = forced_exit(found.held, o.latency > 0 ? o.latency : o.latency_share * full);
-  Variant forced = work.blocks;
-  if (best < found.exits.size()) forced.exit = found.exits[best];
-  fmt::print("within the latency: {}, {}\n", print(forced),
-             show_seconds(found.held.endings[best].forced_seconds));
 }
 
 Result<int> run_exits(ExitsCommand& options) {
@@ -355,15 +247,12 @@ Result<int> run_exits(ExitsCommand& options) {
   catch_stop_signals();
   LIMBER_TRY(load_images(work));
   LIMBER_TRY(make_exits(work));
-  LIMBER_ASSIGN(const Calibrated found, calibrate(work));
+  LIMBER_ASSIGN(const ExitFindings found, calibrate(work));
   LIMBER_TRY(keep_records(work, found));
   if (options.json) {
-    report_json(work, found);
+    print_json(found);
   } else {
-    report_places(work);
-    report_table(work, found);
-    report_forced(work, found);
-    fmt::print("variant {}\n", print(found.variant));
+    print_tables(found, options.latency > 0 ? options.latency : options.latency_share * found.full_seconds());
   }
   if (!work.report.stopped) return kExitDone;
   fmt::print(stderr, "limber: stopped before exits were taught to the end; --again starts over\n");

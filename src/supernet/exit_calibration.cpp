@@ -71,6 +71,11 @@ double few_digits(double low, double high) {
 
 }  // namespace
 
+double share_correct(const ExitOutcomes::Ending& ending) {
+  const auto count = std::count(ending.correct.begin(), ending.correct.end(), true);
+  return static_cast<double>(count) / static_cast<double>(ending.correct.size());
+}
+
 Status ExitOutcomes::check() const {
   if (images() == 0) return invalid("no images to judge exits by");
   for (size_t e = 0; e < endings.size(); ++e) {

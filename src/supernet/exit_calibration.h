@@ -25,6 +25,8 @@ struct ExitOutcomes {
   Status check() const;
 };
 
+double share_correct(const ExitOutcomes::Ending& ending);  // of the images
+
 // What a confidence leads to.
 struct ExitPoint {
   double confidence = 0;       // 0: no exit is taken

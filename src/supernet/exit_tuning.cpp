@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <map>
 #include <set>
 
 #include "ops/op_def.h"
@@ -14,7 +16,7 @@ namespace limber {
 namespace {
 
 constexpr std::string_view kTuned = "tuned";
-// Nothing else has the same outputs for the same input at the same cost: it is not for searches to mix.
+// As an error: a tuned block is for exits, and not for searches to put between other blocks.
 constexpr double kUnlike = 1;
 
 std::string tuned_prefix(const Block& block) { return fmt::format("alt/{}/{}/", block.name, kTuned); }

@@ -16,6 +16,7 @@ constexpr double kWorthwhile = 0.01;  // of the model's time: what an exit must 
 constexpr double kFrozenTrial = 0.3;  // of the trial: exits learn by themselves first
 // Of the model's time: an exit later than this saves too little to ask, and tuning more blocks is too much.
 constexpr double kMostTime = 0.85, kMostTuned = 0.7;
+constexpr double kLeastTime = 0.2;  // what is known before is too little to leave with, and costs every image
 
 ExitOutcomes outcomes_of(const ExitOutcomes& all, std::span<const ExitPlace> places,
                          std::vector<size_t> chosen, double full_seconds) {
@@ -30,11 +31,6 @@ ExitOutcomes outcomes_of(const ExitOutcomes& all, std::span<const ExitPlace> pla
   some.endings.push_back(all.endings.back());
   some.endings.back().seconds = full_seconds + passed;
   return some;
-}
-
-double share_correct(const ExitOutcomes::Ending& ending) {
-  const auto count = std::count(ending.correct.begin(), ending.correct.end(), true);
-  return static_cast<double>(count) / static_cast<double>(ending.correct.size());
 }
 
 class ExitFinder {
@@ -100,7 +96,7 @@ class ExitFinder {
       if (options_.progress)
         options_.progress(ExitPhase::kTiming, {static_cast<double>(after), static_cast<double>(blocks)});
     }
-    drop_late_places();
+    drop_places();
     if (!report_.probed.empty() || stopped()) return {};
     return invalid(
         "no exit fits behind any of the {} blocks: none of at most {} parameters within {:.0f} % of the "
@@ -110,11 +106,13 @@ class ExitFinder {
   }
 
   // Fewer blocks never take longer: whatever else the machine did only adds to a time.
-  void drop_late_places() {
+  void drop_places() {
     double least = report_.full_seconds;
     for (auto place = report_.probed.rbegin(); place != report_.probed.rend(); ++place)
       place->seconds = least = std::min(least, place->seconds);
-    std::erase_if(report_.probed, [&](const ExitPlace& place) { return place.seconds > most_time(); });
+    std::erase_if(report_.probed, [&](const ExitPlace& place) {
+      return place.seconds > most_time() || place.seconds < kLeastTime * report_.full_seconds;
+    });
   }
 
   // Exits at these places, not taught yet.
@@ -178,7 +176,8 @@ class ExitFinder {
   std::vector<ExitPlace> candidates() const {
     std::vector<ExitPlace> best(static_cast<size_t>(std::max(1, options_.candidates)));
     for (const ExitPlace& place : report_.probed) {
-      const double share = place.seconds / most_time();
+      const double least = kLeastTime * report_.full_seconds;
+      const double share = std::max(0.0, place.seconds - least) / (most_time() - least);
       const auto bin =
           std::min(best.size() - 1, static_cast<size_t>(share * static_cast<double>(best.size())));
       if (best[bin].after == 0 || place.accuracy > best[bin].accuracy) best[bin] = place;

@@ -35,8 +35,8 @@ struct ExitOptions {
   bool tune = true;
   double tuning_rate = 1e-3;
   // Real exits are tried at so many places, for this share of the time; probes get a share before.
-  int candidates = 6;
-  double trial_share = 0.3, probe_share = 0.04;
+  int candidates = 4;
+  double trial_share = 0.2, probe_share = 0.03;
   ExitTeachingOptions teaching;  // its seconds are for everything; its progress is not called
   std::function<void(ExitPhase, const ExitProgress&)> progress;
 };
