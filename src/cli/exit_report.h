@@ -19,7 +19,7 @@ struct ExitFindings {
   Variant variant;                         // the blocks with the confidence
   std::vector<int> exits;                  // that are passed, in their order
   RealLatency real;
-  double storage = 0;  // of the exits by the model's
+  double storage = 0, tuned_storage = 0;  // of exits and of tuned blocks, by the model's
 
   double full_seconds() const { return held.endings.back().forced_seconds; }
 };

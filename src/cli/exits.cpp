@@ -15,6 +15,7 @@
 #include "cli/units.h"
 #include "data/subset.h"
 #include "device/cpu.h"
+#include "supernet/exit_tuning.h"
 #include "variant/elastic_folder.h"
 #include "variant/variant_table.h"
 
@@ -188,6 +189,7 @@ Result<ExitFindings> calibrate(const ExitsWork& work) {
   LIMBER_ASSIGN(out.real, measure_real_latency(work.model(), out.variant, tested ? work.test : work.held,
                                                work.options.images, work.backends, work.threads));
   LIMBER_ASSIGN(out.storage, exit_storage(work.model()));
+  LIMBER_ASSIGN(out.tuned_storage, tuned_storage(work.model()));
   return out;
 }
 

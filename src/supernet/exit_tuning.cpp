@@ -188,6 +188,19 @@ void remove_tuned_blocks(ElasticModel& model, bool keep) {
   }
 }
 
+Result<double> tuned_storage(const ElasticModel& model) {
+  double bytes = 0;
+  for (const Block& block : model.blocks) {
+    for (const Alternative& alternative : block.alternatives) {
+      if (alternative.name != kTuned) continue;
+      LIMBER_ASSIGN(const GraphCost cost, cost_of(alternative.graph));
+      bytes += static_cast<double>(cost.parameter_bytes);
+    }
+  }
+  LIMBER_ASSIGN(const GraphCost base, cost_of(model.base));
+  return bytes / static_cast<double>(base.parameter_bytes);
+}
+
 Result<std::unique_ptr<ExitTeacher>> make_exit_tuner(ElasticModel& model, const Variant& tuned,
                                                      std::shared_ptr<ExitTargets> targets,
                                                      const std::vector<std::shared_ptr<Backend>>& backends,

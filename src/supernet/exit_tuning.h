@@ -15,6 +15,9 @@ Result<Variant> add_tuned_blocks(ElasticModel& model, int blocks);
 // Takes them out again; with their parameters unless `keep`.
 void remove_tuned_blocks(ElasticModel& model, bool keep);
 
+// Bytes of their parameters by those of the model.
+Result<double> tuned_storage(const ElasticModel& model);
+
 // Trains exits and tuned blocks as one: each exit and the end of the model shall say what it should, and the
 // blocks that are not tuned stay as they are. Normalisation uses the statistics that there are. `model` must
 // outlive it, and its exits and blocks stay as they are meanwhile. Use from one thread.

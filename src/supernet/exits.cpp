@@ -99,20 +99,21 @@ class ExitFinder {
     drop_places();
     if (!report_.probed.empty() || stopped()) return {};
     return invalid(
-        "no exit fits behind any of the {} blocks: none of at most {} parameters within {:.0f} % of the "
-        "time; "
-        "allow more storage or fewer exits",
-        blocks, most, 100 * most_time() / report_.full_seconds);
+        "no exit of at most {} parameters fits behind any of {} blocks; allow more storage or fewer exits",
+        most, blocks);
   }
 
-  // Fewer blocks never take longer: whatever else the machine did only adds to a time.
+  // Those too early or too late, unless all are. Fewer blocks never take longer: whatever else the machine
+  // did only adds to a time.
   void drop_places() {
     double least = report_.full_seconds;
     for (auto place = report_.probed.rbegin(); place != report_.probed.rend(); ++place)
       place->seconds = least = std::min(least, place->seconds);
-    std::erase_if(report_.probed, [&](const ExitPlace& place) {
+    const auto outside = [&](const ExitPlace& place) {
       return place.seconds > most_time() || place.seconds < kLeastTime * report_.full_seconds;
-    });
+    };
+    const bool some = !std::all_of(report_.probed.begin(), report_.probed.end(), outside);
+    if (some) std::erase_if(report_.probed, outside);
   }
 
   // Exits at these places, not taught yet.

@@ -294,6 +294,8 @@ TEST(Exits, TunedBlocksStartAsTheOriginals) {
     return true;
   };
   EXPECT_TRUE(runs_as_original());
+  EXPECT_GT(*tuned_storage(p.model), 0);
+  EXPECT_LT(*tuned_storage(p.model), 1);
   auto teacher = make_exit_tuner(p.model, *variant, p.targets(1), test::cpu_backends(), {.batch = 32});
   ASSERT_TRUE(teacher.ok()) << teacher.status().message();
   const auto [first, last] = losses(**teacher, p.data, 2e-3);
