@@ -169,7 +169,7 @@ class ExitFinder {
     LIMBER_TRY(teach_frozen(options_.probe_share, ExitPhase::kProbing));
     LIMBER_ASSIGN(const ExitOutcomes outcomes, judge(report_.probed));
     accuracy_ = share_correct(outcomes.endings.back());
-    if (stopped()) LIMBER_TRY(keep_best(outcomes, report_.probed));
+    clear_exits();
     return {};
   }
 

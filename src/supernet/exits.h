@@ -51,7 +51,7 @@ struct ExitReport {
 
 // Finds out where exits pay and teaches them, on `data`; what is not in `data` but in `held` says how good
 // they are. The model gets new exits (what it had goes) named by their places; original blocks stay as they
-// are. When it is stopped, it has the exits of the phase it was stopped in, as many as were asked for.
+// are. When it is stopped, it has the exits as they are then; none as long as places are looked for.
 // kInvalidArgument when the model is no classifier or has no place for an exit within the storage, saying so.
 // On failure it has none.
 Result<ExitReport> add_exits(ElasticModel& model, const std::shared_ptr<const Dataset>& data,

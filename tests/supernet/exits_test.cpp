@@ -331,6 +331,7 @@ TEST(Exits, StopsWithWhatThereIs) {
     const auto report = p.add();
     ASSERT_TRUE(report.ok()) << report.status().message();
     EXPECT_TRUE(report->stopped);
+    EXPECT_EQ(p.model.exits.empty(), when == ExitPhase::kProbing);
     EXPECT_LE(p.model.exits.size(), 2u);
     EXPECT_TRUE(check_elastic(p.model).ok());
   }
