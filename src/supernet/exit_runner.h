@@ -45,6 +45,7 @@ class ExitRunner {
   // fewer than the batch; rows behind them mean nothing.
   Result<std::vector<Tensor>> run_all(const Tensor& images);
 
+  bool gives_probabilities() const { return last_ == OpKind::kSoftmax; }
   // The greatest probability of a row of what the model or an exit gives.
   double confidence(const Tensor& output, size_t row) const;
 

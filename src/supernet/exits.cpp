@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "supernet/exit_balance.h"
 #include "supernet/exit_runner.h"
 #include "supernet/exit_tuning.h"
 #include "supernet/measure.h"
@@ -51,6 +52,8 @@ class ExitFinder {
     if (!stopped()) LIMBER_TRY(teach());
     report_.stopped = stopped();
     forget_optimizer();
+    if (!model_.exits.empty())
+      LIMBER_TRY(balance_exits(model_, report_.variant, held_, backends_, measuring(), options_.max_drop));
     return report_;
   }
 

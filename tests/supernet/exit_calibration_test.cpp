@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/random.h"
+#include "supernet/exit_balance.h"
 
 namespace limber {
 namespace {
@@ -98,6 +99,41 @@ TEST(ExitCalibration, RefusesWhatDoesNotFitTogether) {
   EXPECT_EQ(outcomes.check().code(), Code::kInvalidArgument);
   outcomes = random_outcomes(2, 5, 10, 1);
   EXPECT_TRUE(outcomes.check().ok());
+}
+
+// Of two exits that are equally good one boasts: no single confidence suits both until it is damped.
+TEST(ExitCalibration, BalanceDampsAnExitThatIsTooSure) {
+  constexpr size_t kImages = 400;
+  Random random(1);
+  ExitOutcomes outcomes;
+  std::vector<std::vector<float>> logits(2);
+  for (size_t e = 0; e < 3; ++e) {
+    ExitOutcomes::Ending& ending = outcomes.endings.emplace_back();
+    ending.seconds = static_cast<double>(e + 1);
+    for (size_t i = 0; i < kImages && e < 2; ++i) {
+      const double margin = 4 * random.uniform();
+      ending.correct.push_back(random.uniform() < 1 / (1 + std::exp(-3 * (margin - 1))));
+      logits[e].push_back(static_cast<float>(margin * (e == 0 ? 4 : 1)));
+      logits[e].push_back(0);
+    }
+  }
+  outcomes.endings[2].correct.assign(kImages, true);
+  const double least = 0.97;
+  const auto factors = balance_factors(logits, 2, outcomes, least);
+  ASSERT_EQ(factors.size(), 2u);
+  EXPECT_LT(factors[0], factors[1]);
+  const auto seconds = [&](double first, double second) {
+    const std::vector<double> by = {first, second};
+    for (size_t e = 0; e < 2; ++e) {
+      outcomes.endings[e].confidence.clear();
+      for (size_t i = 0; i < kImages; ++i) {
+        const std::vector<float> row = {logits[e][2 * i] * static_cast<float>(by[e]), 0};
+        outcomes.endings[e].confidence.push_back(confidence_of(row));
+      }
+    }
+    return calibrate_exits(outcomes, least).seconds;
+  };
+  EXPECT_LT(seconds(factors[0], factors[1]), seconds(1, 1));
 }
 
 TEST(ExitCalibration, Confidence) {

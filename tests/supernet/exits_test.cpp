@@ -6,6 +6,7 @@
 
 #include "data/synthetic.h"
 #include "passes/splice.h"
+#include "supernet/exit_balance.h"
 #include "supernet/exit_runner.h"
 #include "supernet/exit_tuning.h"
 #include "supernet/expand.h"
@@ -359,6 +360,25 @@ TEST(Exits, PlacesAreChosenByWhatTheySave) {
   EXPECT_EQ(choose_places(outcomes, places, 1, 1, 1), (std::vector<size_t>{1}));
   EXPECT_EQ(choose_places(outcomes, places, 1, 3, 1), (std::vector<size_t>{0, 1}));
   EXPECT_TRUE(choose_places(outcomes, places, 0.05, 3, 1).empty());
+}
+
+// Only how sure exits are changes, not what they say.
+TEST(Exits, BalancedExitsGiveTheSameClasses) {
+  Prepared p;
+  p.model.exits.push_back(*make_exit(p.model, 2, {16, 0}, "a", 1));
+  p.model.exits.push_back(*make_exit(p.model, 3, {}, "b", 1));
+  const Variant original = original_variant(p.model);
+  const auto correct = [&] {
+    auto runner = ExitRunner::create(p.model, original, test::cpu_backends(), {.batch = 16});
+    const auto outcomes = judge_exits(**runner, p.held);
+    return std::pair(outcomes->endings[0].correct, outcomes->endings[1].correct);
+  };
+  const auto before = correct();
+  const Status status =
+      balance_exits(p.model, original, p.held, test::cpu_backends(), {.seconds = 0.005}, 0.9);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(correct(), before);
+  p.expect_model_as_it_was();
 }
 
 TEST(Exits, JudgedOnAWholeSet) {
