@@ -55,11 +55,20 @@ struct ExitsWork {
   const ElasticModel& model() const { return folder.model; }
 };
 
+// Of images in memory, so many at most.
+size_t most_images(const AugmentOptions& input, size_t wanted) {
+  constexpr size_t kMostBytes = size_t{1} << 30;
+  const auto side = static_cast<size_t>(input.height) * static_cast<size_t>(input.width);
+  const size_t bytes = side * static_cast<size_t>(input.channels) * sizeof(float);
+  return std::clamp<size_t>(kMostBytes / std::max<size_t>(1, bytes), 1, wanted);
+}
+
 // What the folder says, as exits there have seen the other images; or a tenth, as far as that is needed.
 HeldOut held_out(const ExitsWork& work, size_t size) {
   const ExitsCommand& o = work.options;
   HeldOut held{static_cast<size_t>(o.held), o.seed};
-  if (held.count == 0) held.count = std::clamp<size_t>(size / 10, 1, 5000);
+  if (held.count == 0)
+    held.count = std::clamp<size_t>(size / 10, 1, most_images(work.folder.info.input, 5000));
   const auto note = work.folder.info.notes.find(std::string(kHeldNote));
   if (work.model().exits.empty() || o.again || note == work.folder.info.notes.end()) return held;
   const std::string& text = note->second;
@@ -69,16 +78,17 @@ HeldOut held_out(const ExitsWork& work, size_t size) {
   return held;
 }
 
-Result<EvaluationSet> load_set(const ExitsWork& work, std::shared_ptr<const Dataset> data) {
+// In an order that mixes classes, always the same.
+Result<EvaluationSet> load_set(const ExitsWork& work, std::shared_ptr<const Dataset> data, size_t most) {
   const ExitsCommand& o = work.options;
   LoaderOptions how;
   how.batch = std::min<int64_t>(o.batch, static_cast<int64_t>(data->size()));
-  how.shuffle = how.augment = false;
+  how.augment = false;
   how.workers = o.workers;
   how.augmentation = work.folder.info.input;
   how.on_bad_image = o.bad_images == "skip" ? OnBadImage::kSkip : OnBadImage::kFail;
   LIMBER_ASSIGN(const auto loader, Loader::make(std::move(data), how));
-  LIMBER_ASSIGN(EvaluationSet set, load_evaluation_set(*loader));
+  LIMBER_ASSIGN(EvaluationSet set, load_evaluation_set(*loader, static_cast<int64_t>(most)));
   if (o.labels == "data") return set;
   LIMBER_ASSIGN(const auto runner, BlockRunner::create(work.model(), work.backends,
                                                        {.batch = how.batch, .threads = work.threads}));
@@ -93,12 +103,12 @@ Status load_images(ExitsWork& work) {
   LIMBER_ASSIGN(const SplitDataset split, hold_out(data, how.count, how.seed));
   work.teaching = split.rest;
   work.folder.info.notes[std::string(kHeldNote)] = fmt::format("{} {}", how.count, how.seed);
-  LIMBER_ASSIGN(work.held, load_set(work, split.held));
+  LIMBER_ASSIGN(work.held, load_set(work, split.held, how.count));
   open.split = Split::kTest;
   open.need_split = true;
   auto test = open_dataset(work.options.data, open);
   if (!test.ok()) return test.status().code() == Code::kNotFound ? Status() : test.status();
-  LIMBER_ASSIGN(work.test, load_set(work, *std::move(test)));
+  LIMBER_ASSIGN(work.test, load_set(work, *std::move(test), most_images(work.folder.info.input, 10000)));
   return {};
 }
 
