@@ -27,7 +27,7 @@ constexpr std::string_view kHeldNote =
     "exits held out";  // "COUNT SEED": images that exits were not taught on
 
 struct ExitsCommand : CommonOptions {
-  std::string data, labels = "data", bad_images = "fail", blocks = "tuned";
+  std::string data, labels = "data", bad_images = "fail", blocks = "frozen";
   int count = 2;
   bool again = false;
   double budget = 600, rate = 3e-3, tuning_rate = 1e-3, flip = 0, max_drop = 1, storage = 3;
@@ -163,9 +163,10 @@ Status make_exits(ExitsWork& work) {
   return save_elastic(work.folder.path, work.model(), work.folder.info);
 }
 
-// What endings say about the images of a set, and how often the model itself is right.
-Result<ExitOutcomes> judge(const ExitsWork& work, const EvaluationSet& set, double& original,
-                           std::vector<int>& exits) {
+// What endings say about the images of a set, and how often the model itself is right. Times are those of
+// `timed`, when it is given.
+Result<ExitOutcomes> judge(const ExitsWork& work, const EvaluationSet& set, const ExitOutcomes* timed,
+                           double& original, std::vector<int>& exits) {
   const int64_t batch = set.images[0].shape().dim(0);
   LIMBER_ASSIGN(const auto blocks,
                 BlockRunner::create(work.model(), work.backends, {.batch = batch, .threads = work.threads}));
@@ -178,6 +179,13 @@ Result<ExitOutcomes> judge(const ExitsWork& work, const EvaluationSet& set, doub
   for (size_t e = 0; e + 1 < runner->endings(); ++e) exits.push_back(runner->exit(e));
   LIMBER_ASSIGN(ExitOutcomes outcomes, judge_exits(*runner, set));
   LIMBER_TRY(outcomes.check());
+  if (timed != nullptr) {
+    for (size_t e = 0; e < outcomes.endings.size(); ++e) {
+      outcomes.endings[e].seconds = timed->endings[e].seconds;
+      outcomes.endings[e].forced_seconds = timed->endings[e].forced_seconds;
+    }
+    return outcomes;
+  }
   const MeasureOptions timing{.threads = work.threads, .seconds = 0.1};
   LIMBER_TRY(time_exits(work.model(), work.blocks, *runner, work.backends, timing, outcomes));
   return outcomes;
@@ -185,7 +193,7 @@ Result<ExitOutcomes> judge(const ExitsWork& work, const EvaluationSet& set, doub
 
 Result<ExitFindings> calibrate(const ExitsWork& work) {
   ExitFindings out{.folder = work.folder.path, .model = work.model(), .report = work.report};
-  LIMBER_ASSIGN(out.held, judge(work, work.held, out.original, out.exits));
+  LIMBER_ASSIGN(out.held, judge(work, work.held, nullptr, out.original, out.exits));
   // The model may know the images held out from its own training, which tuned blocks have forgotten.
   const double end = outcome_at(out.held, 0).accuracy;
   out.point = calibrate_exits(out.held, std::min(out.original, end) - work.options.max_drop / 100);
@@ -193,7 +201,7 @@ Result<ExitFindings> calibrate(const ExitsWork& work) {
   out.variant.confidence = out.point.confidence;
   const bool tested = !work.test.images.empty();
   if (tested) {
-    LIMBER_ASSIGN(out.test, judge(work, work.test, out.test_original, out.exits));
+    LIMBER_ASSIGN(out.test, judge(work, work.test, &out.held, out.test_original, out.exits));
     out.test_point = outcome_at(out.test, out.point.confidence);
   }
   LIMBER_ASSIGN(out.real, measure_real_latency(work.model(), out.variant, tested ? work.test : work.held,
@@ -302,8 +310,8 @@ void add_exits_command(CommandLine& line) {
   arguments.flag("--again", o.again, "Make exits anew where there are some");
   arguments.parsed("--latency", "LIMIT", "Also name the best exit within this, as in 60% or 12ms",
                    [&o](const std::string& text) { return parse_exit_latency(text, o); });
-  arguments.choice("--blocks", o.blocks, {"tuned", "frozen"},
-                   "Blocks before exits: copies tuned with them (default), or the model's own");
+  arguments.choice("--blocks", o.blocks, {"frozen", "tuned"},
+                   "Blocks before exits: the model's own (default), or copies tuned with them");
   arguments.choice("--labels", o.labels, {"data", "model"},
                    "Whose labels count: the data's (default), or what the model says");
   arguments.number("--held", o.held, int64_t{0}, int64_t{1000000},

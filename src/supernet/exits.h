@@ -32,7 +32,7 @@ struct ExitOptions {
   double distill = 0.5;    // see ExitTargets
   // Exits of a model that was made for its end alone read what says little. Tuned, copies of the blocks
   // before them learn together with the exits, as alternatives; the originals stay as they are.
-  bool tune = true;
+  bool tune = false;
   double tuning_rate = 1e-3;
   // Real exits are tried at so many places, for this share of the time; probes get a share before.
   int candidates = 4;
