@@ -17,6 +17,7 @@ void add_train(CommandLine& line);
 void add_eval(CommandLine& line);
 void add_elastify(CommandLine& line);
 void add_search(CommandLine& line);
+void add_exits_command(CommandLine& line);
 void add_report(CommandLine& line);
 
 std::string version_text();

@@ -25,9 +25,10 @@ void limit_spinning(char** argv) {
 int main(int argc, char** argv) {
   limit_spinning(argv);
   limber::CommandLine line;
-  for (auto* add : {limber::add_inspect, limber::add_check, limber::add_run, limber::add_profile,
-                    limber::add_bench, limber::add_export, limber::add_train, limber::add_eval,
-                    limber::add_elastify, limber::add_search, limber::add_report}) {
+  for (auto* add :
+       {limber::add_inspect, limber::add_check, limber::add_run, limber::add_profile, limber::add_bench,
+        limber::add_export, limber::add_train, limber::add_eval, limber::add_elastify, limber::add_search,
+        limber::add_exits_command, limber::add_report}) {
     add(line);
   }
   return line.run(argc, argv);

@@ -6,6 +6,7 @@
 
 #include "ops/op_def.h"
 #include "runtime/compile.h"
+#include "supernet/exit_tuning.h"
 
 namespace limber {
 namespace {
@@ -90,6 +91,12 @@ Result<std::unique_ptr<Distiller>> Distiller::create(ElasticModel& model,
     }
   }
   return made;
+}
+
+// What was tuned for exits does not stand for the originals.
+bool Distiller::wanted(size_t block, size_t alternative) const {
+  if (model_.blocks[block].alternatives[alternative].name == kTunedAlternative) return false;
+  return options_.only.empty() || options_.only[block][alternative];
 }
 
 Status Distiller::add_student(size_t block, size_t alternative) {

@@ -62,9 +62,7 @@ class Distiller {
   Distiller(ElasticModel& model, std::vector<std::shared_ptr<Backend>> backends,
             const DistillOptions& options)
       : model_(model), backends_(std::move(backends)), options_(options) {}
-  bool wanted(size_t block, size_t alternative) const {
-    return options_.only.empty() || options_.only[block][alternative];
-  }
+  bool wanted(size_t block, size_t alternative) const;
   Status add_student(size_t block, size_t alternative);
   const Alternative& of(const Student& student) const {
     return model_.blocks[student.block].alternatives[student.alternative];

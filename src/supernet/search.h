@@ -38,7 +38,7 @@ struct SearchOptions {
   int population = 16;  // of evolution: so many of the best are parents
   uint64_t seed = 0;
   std::vector<Variant> seeds;  // looked at first, where they are allowed; not by the plain methods
-  std::vector<Scored> known;  // evaluated before on the same data: learnt from, and not evaluated again
+  std::vector<Scored> known;   // evaluated before on the same data: learnt from, and not evaluated again
   const std::atomic<bool>* stop = nullptr;
   std::function<void(const SearchProgress&)> progress;  // after every group
 };

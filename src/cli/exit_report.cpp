@@ -1,0 +1,129 @@
+#include "cli/exit_report.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "cli/json.h"
+#include "cli/table.h"
+
+namespace limber {
+namespace {
+
+const std::string& exit_name(const ExitFindings& found, size_t position) {
+  return found.model.exits[static_cast<size_t>(found.exits[position])].name;
+}
+
+Json point_json(const ExitPoint& point, double full) {
+  Json shares = Json::array();
+  for (const double share : point.shares) shares.push(share);
+  Json out = Json::object({{"confidence", point.confidence},
+                           {"accuracy", point.accuracy},
+                           {"mean_s", point.seconds},
+                           {"of_full", point.seconds / full}});
+  out.set("shares", std::move(shares));
+  return out;
+}
+
+Json exits_json(const ExitFindings& found) {
+  Json exits = Json::array();
+  for (size_t e = 0; e < found.exits.size(); ++e) {
+    const Exit& exit = found.model.exits[static_cast<size_t>(found.exits[e])];
+    const auto& ending = found.held.endings[e];
+    exits.push(Json::object({{"name", exit.name},
+                             {"after", exit.after},
+                             {"accuracy", share_correct(ending)},
+                             {"forced_s", ending.forced_seconds}}));
+  }
+  return exits;
+}
+
+std::vector<std::string> point_row(const std::string& name, const ExitPoint& point, double full) {
+  std::vector<std::string> row = {name, point.confidence > 0 ? fmt::format("{:.6g}", point.confidence) : "-",
+                                  fmt::format("{:.2f} %", 100 * point.accuracy), show_seconds(point.seconds),
+                                  show_percent(point.seconds / full)};
+  for (const double share : point.shares) row.push_back(show_percent(share));
+  return row;
+}
+
+// Where exits were tried, and what came of it.
+void print_places(const ExitFindings& found) {
+  if (found.report.probed.empty()) return;
+  Table table({{"exit after"}, {"time before", true}, {"probe", true}, {"tried", true}});
+  for (const ExitPlace& place : found.report.probed) {
+    const auto same = [&](const ExitPlace& other) { return other.after == place.after; };
+    const auto tried = std::find_if(found.report.tried.begin(), found.report.tried.end(), same);
+    table.add({found.model.blocks[static_cast<size_t>(place.after) - 1].name,
+               show_percent(place.seconds / found.report.full_seconds), show_percent(place.accuracy),
+               tried == found.report.tried.end() ? "" : show_percent(tried->accuracy)});
+  }
+  fmt::print("{}", table.text());
+}
+
+void print_points(const ExitFindings& found) {
+  const double full = found.full_seconds();
+  std::vector<Column> columns = {
+      {""}, {"confidence", true}, {"accuracy", true}, {"mean time", true}, {"of full", true}};
+  for (size_t e = 0; e < found.exits.size(); ++e) columns.push_back({exit_name(found, e), true});
+  columns.push_back({"end", true});
+  Table table(std::move(columns));
+  constexpr int kRows = 6;
+  for (const ExitPoint& point : exit_curve(found.held, kRows)) table.add(point_row("held out", point, full));
+  table.add(point_row("calibrated", found.point, full));
+  if (!found.test.endings.empty()) {
+    table.add(point_row("test, no exits", outcome_at(found.test, 0), full));
+    table.add(point_row("test, calibrated", found.test_point, full));
+  }
+  fmt::print("{}", table.text());
+}
+
+}  // namespace
+
+void print_json(const ExitFindings& found) {
+  const double full = found.full_seconds();
+  Json out = Json::object({{"folder", found.folder},
+                           {"variant", print(found.variant)},
+                           {"storage", found.storage},
+                           {"tuned_storage", found.tuned_storage},
+                           {"full_s", full},
+                           {"images", found.held.images()},
+                           {"original_accuracy", found.original},
+                           {"end_accuracy", outcome_at(found.held, 0).accuracy},
+                           {"real_s", found.real.seconds},
+                           {"real_full_s", found.real.full_seconds}});
+  out.set("calibrated", point_json(found.point, full));
+  if (!found.test.endings.empty()) {
+    Json test = point_json(found.test_point, full);
+    test.set("images", found.test.images());
+    test.set("original_accuracy", found.test_original);
+    test.set("end_accuracy", outcome_at(found.test, 0).accuracy);
+    out.set("test", std::move(test));
+  }
+  out.set("exits", exits_json(found));
+  fmt::print("{}\n", out.text());
+}
+
+void print_tables(const ExitFindings& found, double latency) {
+  print_places(found);
+  print_points(found);
+  fmt::print("the model's accuracy {:.2f} % on {} images held out", 100 * found.original,
+             found.held.images());
+  if (!found.test.endings.empty())
+    fmt::print(", {:.2f} % on {} of the test part", 100 * found.test_original, found.test.images());
+  fmt::print("\nfull model {}; exits take {:.2f} % of its storage, tuned blocks {:.1f} %\n",
+             show_seconds(found.full_seconds()), 100 * found.storage, 100 * found.tuned_storage);
+  fmt::print("image by image: {} against {} for the full model ({}) on {} images\n",
+             show_seconds(found.real.seconds), show_seconds(found.real.full_seconds),
+             show_percent(found.real.seconds / found.real.full_seconds), found.real.images);
+  if (latency > 0) {
+    const size_t best = forced_exit(found.held, latency);
+    Variant forced = found.variant;
+    forced.confidence = 0;
+    if (best < found.exits.size()) forced.exit = found.exits[best];
+    fmt::print("within the latency: {}, {}\n", print(forced),
+               show_seconds(found.held.endings[best].forced_seconds));
+  }
+  fmt::print("variant {}\n", print(found.variant));
+}
+
+}  // namespace limber

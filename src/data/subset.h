@@ -1,0 +1,21 @@
+// Parts of a data set.
+#pragma once
+
+#include "data/dataset.h"
+
+namespace limber {
+
+// The images with these indices, in this order, with all of the class names.
+// kInvalidArgument when there are none, or the data set has no such image.
+Result<std::shared_ptr<const Dataset>> make_subset(std::shared_ptr<const Dataset> whole,
+                                                   std::vector<uint32_t> indices);
+
+struct SplitDataset {
+  std::shared_ptr<const Dataset> rest, held;
+};
+
+// `count` images drawn at random are held, the others are the rest; the same for a seed and a size.
+// kInvalidArgument unless both have an image.
+Result<SplitDataset> hold_out(std::shared_ptr<const Dataset> whole, size_t count, uint64_t seed);
+
+}  // namespace limber

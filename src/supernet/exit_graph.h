@@ -1,0 +1,47 @@
+// Exits as graphs: small classifiers on what the first few blocks give.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "variant/elastic_model.h"
+
+namespace limber {
+
+// What an exit is made of. On feature maps [N,C,H,W]: a 3x3 convolution with stride 2 (depthwise, then 1x1,
+// as few parameters must do), `blocks` more of them with a residual connection, each with normalisation, the
+// mean over the map, a linear layer. On tokens [N,T,C] the mean over the tokens, on vectors [N,C] the
+// vectors, normalised, and a linear layer.
+struct ExitDesign {
+  int64_t channels = 0;  // of the convolutions; 0: there are none
+  int blocks = 0;
+
+  bool operator==(const ExitDesign&) const = default;
+};
+
+// Can a classifier read this?
+bool fits_exit(const TensorType& features);
+
+// Elements of the parameters of such an exit. REQUIRES: fits_exit
+int64_t exit_elements(const TensorType& features, int64_t classes, const ExitDesign& design);
+// The largest design within so many elements; nothing when not even a linear layer is.
+std::optional<ExitDesign> design_exit(const TensorType& features, int64_t classes, int64_t max_elements);
+
+// What runs after so many blocks reads. REQUIRES: 0 <= after < number of blocks
+const TensorType& features_after(const ElasticModel& model, int after);
+
+// An exit for this model, which gives what the model gives: logits, or probabilities when the model ends in
+// Softmax. Its parameters are added to the model's as "exit/<name>/..", drawn from the seed; the exit itself
+// is not added. kInvalidArgument when the model is no classifier, `name` is taken, or the design does not
+// fit.
+Result<Exit> make_exit(ElasticModel& model, int after, const ExitDesign& design, std::string_view name,
+                       uint64_t seed);
+
+// Takes an exit's parameters, and what optimisers keep for them, out of the model's.
+void forget_parameters(ElasticModel& model, const Exit& exit);
+
+// Bytes of the parameters of all exits by those of the model.
+Result<double> exit_storage(const ElasticModel& model);
+
+}  // namespace limber
