@@ -66,8 +66,9 @@ SearchOptions make_options(const SearchCommand& options, const SearchWork& work,
   const auto memory = static_cast<double>(options.max_memory);
   if (memory > 0 && (how.max_parameter_bytes == 0 || memory < how.max_parameter_bytes))
     how.max_parameter_bytes = memory;
-  // A share of the original as it was measured: the sum of its blocks is a prediction.
-  if (how.latency <= 0) how.latency = how.latency_share * work.table.samples[0].seconds;
+  // A share of the original as it was measured or, on a machine too busy for that, as the sum of its blocks.
+  if (how.latency <= 0)
+    how.latency = how.latency_share * std::min(work.table.samples[0].seconds, work.table.original());
   const auto there = std::count_if(known.begin(), known.end(), [&](const Scored& one) {
     return one.seconds <= how.latency && one.seconds >= how.nearby * how.latency;
   });

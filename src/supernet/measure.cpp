@@ -118,7 +118,10 @@ void TurnMeter::compare_rounds() {
 double TurnMeter::typical(const std::vector<double>& by_round) const {
   std::vector<double> scaled;
   for (size_t r = 0; r < by_round.size(); ++r) scaled.push_back(by_round[r] / slowness_[r]);
-  return median(std::move(scaled));
+  // What others on the machine do only adds: the quicker rounds say more.
+  const auto quarter = scaled.begin() + static_cast<std::ptrdiff_t>(scaled.size() / 4);
+  std::nth_element(scaled.begin(), quarter, scaled.end());
+  return *quarter;
 }
 
 double TurnMeter::seconds(size_t graph) const { return typical(entries_[graph].turns); }

@@ -272,9 +272,18 @@ class Searcher {
     return std::move(priced.variant);
   }
 
+  // Has nothing better been found for long? Then every other group is free to begin as it likes.
+  bool is_stuck() {
+    constexpr int kPatience = 8;
+    idle_generations_ = best_ == best_before_ ? idle_generations_ + 1 : 0;
+    best_before_ = best_;
+    return idle_generations_ > kPatience && idle_generations_ % 2 == 1;
+  }
+
   // A group that begins alike, but for one, so that the beginning is computed once.
   Status propose_branches(const std::vector<size_t>& parents) {
     const PriceModel model(space_, all_);
+    if (is_stuck()) return propose_by_prices(model, room() / 2);
     LIMBER_ASSIGN(const Variant trunk, make_trunk(parents, model));
     propose(trunk);
     LIMBER_TRY(propose_by_prices(model, std::min<size_t>(room(), 1)));
@@ -349,7 +358,8 @@ class Searcher {
   std::map<std::vector<int>, size_t> index_;
   std::optional<size_t> best_;
   std::vector<Variant> group_;
-  int generation_ = 0;
+  int generation_ = 0, idle_generations_ = 0;
+  std::optional<size_t> best_before_;
   SearchResult result_;
 };
 

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <set>
 
+#include "base/median.h"
 #include "supernet/price_model.h"
 #include "tests/supernet/random_space.h"
 
@@ -124,6 +126,36 @@ TEST(Search, FindsTheOptimumInFewEvaluationsAndBeatsPlainSearch) {
   EXPECT_LT(regret[1], regret[3]);
   EXPECT_LT(area[0], area[2] / 2);
   EXPECT_LT(area[1], area[3] / 2);
+}
+
+// After how many evaluations the accuracy was reached; all of them when it was not.
+double evaluations_for(const std::vector<double>& curve, double accuracy) {
+  const auto reached = std::find_if(curve.begin(), curve.end(), [&](double a) { return a >= accuracy; });
+  return static_cast<double>(reached - curve.begin()) + 1;
+}
+
+TEST(Search, NeedsAQuarterOfTheEvaluationsOfPlainSearch) {
+  constexpr int kSpaces = 12;
+  for (const auto method : {SearchMethod::kPlainEvolution, SearchMethod::kPlainAnnealing}) {
+    std::vector<double> ratios;
+    double ours = 0, theirs = 0;
+    for (uint64_t seed = 0; seed < kSpaces; ++seed) {
+      const SearchSpace space = wide_space(seed + 20, 16);
+      Random random(seed);
+      const FakeAccuracy accuracy(space, random);
+      SearchOptions options{.latency_share = 0.65, .method = method, .max_evaluations = 400, .seed = seed};
+      const std::vector<double> plain = run_search(space, accuracy, options).curve;
+      options.method = SearchMethod::kEvolution;
+      const double needed = evaluations_for(run_search(space, accuracy, options).curve, plain.back());
+      ratios.push_back(needed / evaluations_for(plain, plain.back()));
+      ours += needed / kSpaces;
+      theirs += evaluations_for(plain, plain.back()) / kSpaces;
+    }
+    std::cout << ours << " evaluations where plain search needs " << theirs << "; median ratio "
+              << median(ratios) << "\n";
+    EXPECT_LT(median(ratios), 0.25);
+    EXPECT_LT(ours, theirs / 2);
+  }
 }
 
 // As without distillation: most alternatives ruin the model, and errors say only roughly which. Accuracy is a
