@@ -9,8 +9,9 @@ endfunction()
 #   limber_library(ops DEPENDS ir PRIVATE fmt::fmt)
 # DEPENDS names other Limber folders ("/" becomes "_"); PRIVATE and PUBLIC name third-party targets.
 # ALONE names files whose private names clash with those of a neighbour in a unity build.
+# SMALL: for code that nobody waits for, such as commands and file formats; the binary goes to devices.
 function(limber_library name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;PRIVATE;PUBLIC;ALONE" ${ARGN})
+  cmake_parse_arguments(ARG "SMALL" "" "DEPENDS;PRIVATE;PUBLIC;ALONE" ${ARGN})
   string(REPLACE "/" "_" target "limber_${name}")
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/*.cpp")
   add_library(${target} STATIC ${sources})
@@ -22,6 +23,15 @@ function(limber_library name)
     target_link_libraries(${target} PUBLIC ${dep_target})
   endforeach()
   target_link_libraries(${target} PRIVATE ${ARG_PRIVATE} PUBLIC ${ARG_PUBLIC})
+  if(ARG_SMALL)
+    limber_prefer_size(${target})
+  endif()
+endfunction()
+
+function(limber_prefer_size target)
+  if(NOT LIMBER_SANITIZE)
+    target_compile_options(${target} PRIVATE -Os)
+  endif()
 endfunction()
 
 # One test executable per folder under tests/, made of every *.cpp in it (so no test file is ever left

@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/progress.h"
+#include "cli/search_work.h"
 #include "cli/signals.h"
 #include "cli/table.h"
 #include "cli/units.h"
@@ -39,6 +40,8 @@ struct ElastifyCommand : CommonOptions {
   std::vector<double> shares = {0.8, 0.6};
   int workers = 1;
 };
+
+constexpr int64_t kJudgedImages = 1000;
 
 // Blocks and alternatives, timed on this machine.
 Result<ElasticModel> expand_here(const ElastifyCommand& options, const Classifier& classifier,
@@ -93,22 +96,58 @@ void print_blocks(const ElasticModel& model) {
   fmt::print("{}", table.text());
 }
 
-Status report(const ElastifyCommand& options, const ElasticModel& model, double seconds, bool stopped) {
+// A variant that was tuned, and how good it is now.
+struct TunedVariant {
+  Variant variant;
+  double accuracy = 0;
+};
+
+// The original first.
+Result<std::vector<TunedVariant>> judge_tuned(const ElastifyCommand& options, bool labels,
+                                              const std::vector<Variant>& tuned) {
+  CommonOptions where = options;
+  where.model = options.output;
+  LIMBER_ASSIGN(const auto work, open_search(where));
+  ImageSource source{.data = options.data, .labels = labels ? "data" : "original", .images = kJudgedImages};
+  source.workers = options.workers;
+  LIMBER_TRY(load_images(*work, source, where));
+  std::vector<Variant> variants = {original_variant(work->folder.model)};
+  variants.insert(variants.end(), tuned.begin(), tuned.end());
+  LIMBER_ASSIGN(const std::vector<double> accuracies, work->evaluate(variants));
+  std::vector<TunedVariant> judged;
+  for (size_t i = 0; i < variants.size(); ++i) judged.push_back({variants[i], accuracies[i]});
+  return judged;
+}
+
+Json tuned_json(const std::vector<TunedVariant>& judged) {
+  Json list = Json::array();
+  for (const TunedVariant& one : judged)
+    list.push(Json::object({{"variant", print(one.variant)}, {"accuracy", one.accuracy}}));
+  return list;
+}
+
+Status report(const ElastifyCommand& options, const ElasticModel& model, double seconds,
+              const std::vector<TunedVariant>& judged, bool stopped) {
   LIMBER_ASSIGN(const Counts counts, count(model));
   if (options.json) {
-    const Json out = Json::object({{"folder", options.output},
-                                   {"blocks", counts.blocks},
-                                   {"alternatives", counts.alternatives},
-                                   {"variants", count_variants(model)},
-                                   {"size_ratio", counts.bytes / counts.base_bytes},
-                                   {"taught_s", seconds},
-                                   {"stopped", stopped}});
+    Json out = Json::object({{"folder", options.output},
+                             {"blocks", counts.blocks},
+                             {"alternatives", counts.alternatives},
+                             {"variants", count_variants(model)},
+                             {"size_ratio", counts.bytes / counts.base_bytes},
+                             {"taught_s", seconds},
+                             {"stopped", stopped}});
+    out.set("tuned", tuned_json(judged));
     fmt::print("{}\n", out.text());
     return {};
   }
   print_blocks(model);
   fmt::print("{} blocks, {} alternatives, {:.3g} variants; {:.2f} times the size of the model\n",
              counts.blocks, counts.alternatives, count_variants(model), counts.bytes / counts.base_bytes);
+  for (size_t i = 1; i < judged.size(); ++i)
+    fmt::print("tuned {}: {:.2f} % right, the original {:.2f} %\n", print(judged[i].variant),
+               100 * judged[i].accuracy, 100 * judged[0].accuracy);
+  fmt::print("next: limber search {} --data {} --latency 60%\n", options.output, options.data);
   return {};
 }
 
@@ -247,7 +286,11 @@ Result<int> elastify(ElastifyCommand& options) {
   line.clear();
   if (!done.ok()) return done.status();
   const bool stopped = stop_asked().load();
-  LIMBER_TRY(report(options, folder.model, done->seconds, stopped));
+  std::vector<TunedVariant> judged;
+  if (!stopped && !done->chosen.empty()) {
+    LIMBER_ASSIGN(judged, judge_tuned(options, labels, done->chosen));
+  }
+  LIMBER_TRY(report(options, folder.model, done->seconds, judged, stopped));
   if (!stopped) return kExitDone;
   fmt::print(stderr, "limber: stopped after {:.0f} s of teaching; the same command with --resume goes on\n",
              done->seconds);

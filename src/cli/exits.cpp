@@ -11,10 +11,10 @@
 #include "cli/exit_report.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "cli/search_work.h"
 #include "cli/signals.h"
 #include "cli/units.h"
 #include "data/subset.h"
-#include "device/cpu.h"
 #include "supernet/exit_tuning.h"
 #include "variant/elastic_folder.h"
 #include "variant/variant_table.h"
@@ -27,7 +27,7 @@ constexpr std::string_view kHeldNote =
     "exits held out";  // "COUNT SEED": images that exits were not taught on
 
 struct ExitsCommand : CommonOptions {
-  std::string data, labels = "data", bad_images = "fail", blocks = "frozen";
+  std::string data, calibration, labels = "data", bad_images = "fail", blocks = "frozen";
   int count = 2;
   bool again = false;
   double budget = 600, rate = 3e-3, tuning_rate = 1e-3, flip = 0, max_drop = 1, storage = 3;
@@ -96,14 +96,29 @@ Result<EvaluationSet> load_set(const ExitsWork& work, std::shared_ptr<const Data
   return set;
 }
 
-Status load_images(ExitsWork& work) {
-  OpenOptions open{.split = Split::kTrain, .expected = work.folder.info.classes};
-  LIMBER_ASSIGN(std::shared_ptr<const Dataset> data, open_dataset(work.options.data, open));
+// What the confidence is found on: images that are given, or part of the others.
+Status load_calibration(ExitsWork& work, const std::shared_ptr<const Dataset>& data) {
+  const ExitsCommand& o = work.options;
+  if (!o.calibration.empty()) {
+    const OpenOptions open{.split = Split::kTrain, .expected = work.folder.info.classes};
+    LIMBER_ASSIGN(std::shared_ptr<const Dataset> given, open_dataset(o.calibration, open));
+    const size_t most = most_images(work.folder.info.input, given->size());
+    work.teaching = data;
+    LIMBER_ASSIGN(work.held, load_set(work, std::move(given), most));
+    return {};
+  }
   const HeldOut how = held_out(work, data->size());
   LIMBER_ASSIGN(const SplitDataset split, hold_out(data, how.count, how.seed));
   work.teaching = split.rest;
   work.folder.info.notes[std::string(kHeldNote)] = fmt::format("{} {}", how.count, how.seed);
   LIMBER_ASSIGN(work.held, load_set(work, split.held, how.count));
+  return {};
+}
+
+Status load_images(ExitsWork& work) {
+  OpenOptions open{.split = Split::kTrain, .expected = work.folder.info.classes};
+  LIMBER_ASSIGN(std::shared_ptr<const Dataset> data, open_dataset(work.options.data, open));
+  LIMBER_TRY(load_calibration(work, data));
   open.split = Split::kTest;
   open.need_split = true;
   auto test = open_dataset(work.options.data, open);
@@ -211,12 +226,6 @@ Result<ExitFindings> calibrate(const ExitsWork& work) {
   return out;
 }
 
-std::string machine(const ExitsWork& work) {
-  std::string name = cpu_info().name;
-  name.resize(std::min(name.size(), kMaxContext - 32));
-  return fmt::format("{}, {} threads", name, work.threads);
-}
-
 // What is known of variants with exits that are not there any more.
 Status forget_exits(VariantTable& table) {
   LIMBER_ASSIGN(const auto index, table.index());
@@ -236,7 +245,7 @@ Status keep_records(const ExitsWork& work, const ExitFindings& found) {
   std::vector<VariantRecord> records;
   const auto add = [&](const Variant& variant, double predicted, double accuracy) -> Status {
     LIMBER_ASSIGN(const GraphCost cost, cost_of(work.model(), variant));
-    records.push_back({.context = machine(work),
+    records.push_back({.context = machine_context(work.threads),
                        .variant = variant,
                        .predicted_s = predicted,
                        .accuracy = accuracy,
@@ -301,6 +310,10 @@ void add_exits_command(CommandLine& line) {
   add_common(arguments, o);
   arguments.text("-d,--data", o.data, "DATA", "Images that exits are taught on, and judged by those held out",
                  Arguments::Need::kRequired);
+  arguments.text(
+      "--calibration", o.calibration, "DATA",
+      "Images that the confidence is found on; best such that the model was not trained on. Default: "
+      "some of --data, held out");
   arguments.number("--max-drop", o.max_drop, 0.0, 100.0, "Points of accuracy that may be lost; default 1");
   arguments.number("--exits", o.count, 1, 16, "How many exits at most; default 2");
   arguments.number("--storage", o.storage, 0.01, 100.0,

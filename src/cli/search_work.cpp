@@ -26,7 +26,7 @@ void add_image_source(Arguments& arguments, ImageSource& source, Arguments::Need
   arguments.number("--workers", source.workers, 0, 256, "Threads that read images; default 1");
 }
 
-std::string SearchWork::context() const {
+std::string machine_context(int threads) {
   std::string name = cpu_info().name;
   name.resize(std::min(name.size(), kMaxContext - 32));
   return fmt::format("{}, {} thread{}", name, threads, threads == 1 ? "" : "s");

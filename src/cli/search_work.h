@@ -21,6 +21,9 @@ struct ImageSource {
 };
 void add_image_source(Arguments& arguments, ImageSource& source, Arguments::Need data);
 
+// On what times and accuracies are found, for the variant table.
+std::string machine_context(int threads);
+
 // Stays where it is made: the runner refers to the model.
 struct SearchWork {
   ElasticFolder folder;
@@ -30,8 +33,7 @@ struct SearchWork {
   std::unique_ptr<BlockRunner> runner;
   LatencyTable table;
 
-  // On what times and accuracies are found, for the variant table.
-  std::string context() const;
+  std::string context() const { return machine_context(threads); }
   // The share of images that are right. `stop_asked()` ends it with kResourceExhausted.
   Result<std::vector<double>> evaluate(std::span<const Variant> variants);
   // What the variant's plan has in its arena, for one sample, and its parameters.
