@@ -18,7 +18,7 @@ using nlohmann::json;
 
 constexpr int64_t kSurveyParts = 4;
 constexpr int64_t kSurveySteps = 4;  // for each part; the first is not timed, its memory is new
-constexpr int64_t kSurveyLength = (kSurveyParts + 1) * kSurveySteps;
+constexpr int64_t kSurveyLength = (kSurveyParts + 2) * kSurveySteps;
 constexpr double kOtherMachine = 1.3;  // so much slower or faster than in the survey, its times mean little
 constexpr int64_t kProbeSteps = 4;     // gradients of one batch alone say little
 constexpr int64_t kRefreshEvery = 64;  // steps from one look at the times to the next
@@ -73,11 +73,14 @@ Result<std::unique_ptr<StepCosts>> make_step_costs(const TrainingSession& sessio
 
 std::vector<TensorMask> survey_parts(size_t tensors) {
   const size_t count = std::min<size_t>(kSurveyParts, tensors);
-  std::vector<TensorMask> parts(count + 1, TensorMask(tensors, false));
+  std::vector<TensorMask> parts(count + 2, TensorMask(tensors, false));
   for (size_t k = 0; k < tensors; ++k) parts[k % count][k] = true;
+  for (size_t k = tensors / 2; k < tensors; ++k) parts[count][k] = true;
   parts.back().back() = true;
   return parts;
 }
+
+Thrift survey_thrift(size_t part, size_t parts) { return part + 2 < parts ? Thrift::kMemory : Thrift::kTime; }
 
 std::vector<std::string> names_of(const StepCosts& costs, const TensorMask& mask) {
   std::vector<std::string> names;
@@ -247,6 +250,7 @@ Status ElasticTrainer::begin_survey(TrainingSession& session, int64_t step) {
 
 // From here on seconds are those of the machine as it is now.
 Status ElasticTrainer::end_survey(TrainingSession& session, int64_t step) {
+  costs_->end_survey();
   bias_ = correction_ = 1;
   if (surveyed_full_ > 0) debt_ *= full_seconds() / surveyed_full_;
   debt_ += survey_seconds_ - static_cast<double>(stage_steps_) * rho_ * full_seconds();
@@ -255,13 +259,14 @@ Status ElasticTrainer::end_survey(TrainingSession& session, int64_t step) {
 
 Status ElasticTrainer::survey_part(TrainingSession& session) {
   const std::vector<TensorMask> parts = survey_parts(costs_->tensors().size());
-  return train_what_fits(session, parts[static_cast<size_t>(stage_steps_ / kSurveySteps) % parts.size()]);
+  const size_t part = static_cast<size_t>(stage_steps_ / kSurveySteps) % parts.size();
+  return train_what_fits(session, parts[part], survey_thrift(part, parts.size()));
 }
 
 // Under a memory limit: as many as fit of those nearest the loss.
-Status ElasticTrainer::train_what_fits(TrainingSession& session, TensorMask mask) {
+Status ElasticTrainer::train_what_fits(TrainingSession& session, TensorMask mask, Thrift thrift) {
   for (;;) {
-    const Status status = train_mask(session, mask, Thrift::kMemory);
+    const Status status = train_mask(session, mask, thrift);
     const std::vector<size_t> members = indices_of(mask);
     if (status.code() != Code::kResourceExhausted || members.size() < 2) return status;
     for (size_t i = 0; i < members.size() / 2; ++i) mask[members[i]] = false;
@@ -279,7 +284,7 @@ Status ElasticTrainer::begin_probe(TrainingSession& session, int64_t step) {
     mask[k] = mask[k] || always_[k];
   }
   if (size_of(mask) == 0) mask.back() = true;
-  return train_what_fits(session, std::move(mask));
+  return train_what_fits(session, std::move(mask), Thrift::kMemory);
 }
 
 Status ElasticTrainer::choose(TrainingSession& session, int64_t step) {
@@ -318,7 +323,7 @@ Status ElasticTrainer::on_step_end(TrainingSession& session, const StepReport& r
   const bool settled = session.timed() && since > 0;
   double slower = 1, twice = 0;
   if (settled && stage_ == Stage::kSurvey)
-    costs_->survey(session.timed_plan(), session.step_seconds());
+    costs_->survey(session.timed_plan(), session.step_seconds(), session.thrift() == Thrift::kTime);
   else if (settled)
     slower = costs_->observe(session.timed_plan(), session.step_seconds());
   if (settled && stage_ == Stage::kProbe)

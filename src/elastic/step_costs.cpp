@@ -168,7 +168,8 @@ void StepCosts::find_changes(const Graph& full) {
 // Calls take(samples, seconds, always) for each node of the plan: where its times are held, the new one, and
 // whether every step executes it.
 template <typename Take>
-void StepCosts::for_each_time(const Plan& plan, const std::map<std::string, double>& sums, const Take& take) {
+void StepCosts::for_each_time(Times& times, const Plan& plan, const std::map<std::string, double>& sums,
+                              const Take& take) {
   const Bits mask = trained_by(plan);
   const auto light = [&](const NodeCost& node) { return node.always && !any(node.changed_by, mask); };
   const auto time_of = [&](const std::string& key) {  // views take none, nor does what was fused away
@@ -176,33 +177,53 @@ void StepCosts::for_each_time(const Plan& plan, const std::map<std::string, doub
     return it == sums.end() ? 0.0 : it->second;
   };
   for (const NodeCost& node : nodes_) {
-    if (light(node)) take(times_[node.key + kLight], time_of(node.key), true);
+    if (light(node)) take(times[node.key + kLight], time_of(node.key), true);
   }
   std::map<std::string_view, const NodeCost*> by_key;
   for (const NodeCost& node : nodes_) by_key[node.key] = &node;
   for (const std::string& key : node_keys(plan.graph)) {
     const auto node = by_key.find(key);
     if (node != by_key.end() && light(*node->second)) continue;
-    take(times_[key], time_of(key), node != by_key.end() && node->second->always);
+    take(times[key], time_of(key), node != by_key.end() && node->second->always);
   }
-  take_times();
 }
 
-void StepCosts::survey(const Plan& plan, std::span<const double> seconds) {
-  for_each_time(plan, sums_by_key(plan, seconds), [](std::vector<double>& samples, double time, bool) {
-    samples.assign(1, samples.empty() ? time : std::min(samples[0], time));
-  });
+void StepCosts::survey(const Plan& plan, std::span<const double> seconds, bool keeps) {
+  for_each_time(keeps ? kept_times_ : times_, plan, sums_by_key(plan, seconds),
+                [](std::vector<double>& samples, double time, bool) {
+                  samples.assign(1, samples.empty() ? time : std::min(samples[0], time));
+                });
+}
+
+// Gradients that were seen both ways tell how much longer the others take when activations are kept.
+void StepCosts::end_survey() {
+  double both_ways = 0, kept = 0;
+  for (const NodeCost& node : nodes_) {
+    const auto twice = times_.find(node.key), once = kept_times_.find(node.key);
+    if (node.always || twice == times_.end() || once == kept_times_.end()) continue;
+    both_ways += twice->second[0];
+    kept += once->second[0];
+  }
+  const double ratio = both_ways > 0 && kept > 0 ? kept / both_ways : 1;
+  for (const NodeCost& node : nodes_) {
+    const auto it = times_.find(node.key);
+    if (!node.always && it != times_.end()) it->second[0] *= ratio;
+  }
+  for (const auto& [key, samples] : kept_times_) times_[key] = samples;
+  kept_times_.clear();
   slower_ = 1;
+  take_times();
 }
 
 double StepCosts::observe(const Plan& plan, std::span<const double> seconds) {
   const std::map<std::string, double> sums = sums_by_key(plan, seconds);
   slower_ = how_slow(sums, trained_by(plan));
-  for_each_time(plan, sums, [this](std::vector<double>& samples, double time, bool always) {
+  for_each_time(times_, plan, sums, [this](std::vector<double>& samples, double time, bool always) {
     if (always && !samples.empty()) return;  // what others are measured by stays
     if (samples.size() == kRemembered) samples.erase(samples.begin());
     samples.push_back(time / slower_);
   });
+  take_times();
   return slower_;
 }
 

@@ -28,8 +28,14 @@ class StepCosts {
 
   // A survey: forgets all times, then is told what executions of plans for subsets took, step by step. Of
   // several times of a node the shortest counts: what else the machine did meanwhile only adds to them.
-  void begin_survey() { times_.clear(); }
-  void survey(const Plan& plan, std::span<const double> seconds);
+  void begin_survey() {
+    times_.clear();
+    kept_times_.clear();
+  }
+  // `keeps`: the plan keeps activations, as steps do; others compute them twice to save memory, which makes
+  // gradients faster (what they read is in the cache) and tells of each the time relative to the others.
+  void survey(const Plan& plan, std::span<const double> seconds, bool keeps);
+  void end_survey();
   // After a survey, the same to keep times up to date. Machines get faster and slower; nodes that every step
   // executes tell by how much, and the others are scaled by it: all times here are those of the machine as it
   // was in the survey. Of these, the median of the last few counts. Returns how much slower than in the
@@ -79,8 +85,10 @@ class StepCosts {
   static double seconds_of(const NodeCost& node, const std::vector<uint64_t>& mask);
   std::vector<uint64_t> bits_of(const TensorMask& mask) const;
   std::vector<uint64_t> trained_by(const Plan& plan) const;
+  using Times = std::map<std::string, std::vector<double>>;
   template <typename Take>
-  void for_each_time(const Plan& plan, const std::map<std::string, double>& sums, const Take& take);
+  void for_each_time(Times& times, const Plan& plan, const std::map<std::string, double>& sums,
+                     const Take& take);
   double how_slow(const std::map<std::string, double>& sums, const std::vector<uint64_t>& mask) const;
   void find_uses(const Graph& full);
   void find_changes(const Graph& full);
@@ -89,8 +97,9 @@ class StepCosts {
 
   std::vector<std::string> tensors_;
   std::vector<NodeCost> nodes_;
-  std::map<std::string, std::vector<double>> times_;  // by key (and kLight): the last few
-  double slower_ = 1;                                 // at the last observation
+  std::map<std::string, std::vector<double>> times_;       // by key (and kLight): the last few
+  std::map<std::string, std::vector<double>> kept_times_;  // in a survey, of plans that keep activations
+  double slower_ = 1;                                      // at the last observation
 };
 
 }  // namespace limber

@@ -73,6 +73,7 @@ class TrainingSession {
   // Every parameter that can be trained, in the order the model reads them.
   const std::vector<std::string>& trainable() const { return trainable_; }
   const std::vector<std::string>& trained() const { return trained_; }
+  Thrift thrift() const { return thrift_; }
 
   // Exactly these from the next step on. A set seen before costs a lookup. On failure (an unknown name, the
   // memory limit) the old set stays.

@@ -17,7 +17,8 @@ namespace {
 void survey_work(StepCosts& costs, const Plan& plan) {
   std::vector<double> seconds;
   for (const Step& step : plan.steps) seconds.push_back(1 + step.flops + step.bytes);
-  costs.survey(plan, seconds);
+  costs.survey(plan, seconds, true);
+  costs.end_survey();
 }
 
 double total_work(const Plan& plan) {
@@ -49,6 +50,33 @@ TEST_P(StepCostsOf, PredictsTheWorkOfAnySubset) {
     const double want = total_work(**session->plan());
     EXPECT_NEAR((*costs)->predict(mask) / want, 1, 0.05) << i;
   }
+}
+
+// Thrifty plans whose gradients take half the time, corrected by one plan that keeps activations.
+TEST(StepCosts, GradientsThatWereSeenBothWaysCorrectTheOthers) {
+  auto session = test::make_session("resnet8", 2, BatchNormMode::kBatch);
+  auto costs = make_step_costs(*session, session->trainable());
+  ASSERT_TRUE(costs.ok()) << costs.status().message();
+  const size_t tensors = session->trainable().size();
+  const TensorMask all(tensors, true);
+  TensorMask half(tensors, false);
+  std::fill(half.begin() + static_cast<std::ptrdiff_t>(tensors / 2), half.end(), true);
+  const auto survey = [&](const TensorMask& mask, double gradients, bool keeps) {
+    ASSERT_TRUE(session->set_trained(names_of(**costs, mask)).ok());
+    const Plan& plan = **session->plan();
+    std::vector<double> seconds(plan.steps.size(), 1);
+    const auto loss = plan.steps.size() / 3;  // no exact place is needed: what is behind is mostly gradients
+    for (size_t s = loss; s < seconds.size(); ++s) seconds[s] = gradients;
+    (*costs)->survey(plan, seconds, keeps);
+  };
+  survey(all, 1, false);
+  (*costs)->end_survey();
+  const double thrifty = (*costs)->full(), forward = (*costs)->forward();
+  (*costs)->begin_survey();
+  survey(all, 1, false);
+  survey(half, 2, true);
+  (*costs)->end_survey();
+  EXPECT_GT((*costs)->full() - (*costs)->forward(), 1.7 * (thrifty - forward));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, StepCostsOf,
