@@ -351,8 +351,10 @@ Status save_elastic_info(const std::string& path, const ElasticInfo& info, const
 }
 
 Result<ElasticFolder> load_elastic(const std::string& path) {
-  constexpr int kAttempts = 5;
-  for (int attempt = 1;; ++attempt) {
+  // While another process saves, again and again at worst, files that a manifest speaks of may go before they
+  // are read. A manifest that stays the same is damage, unless it went and came back: hence kSame.
+  constexpr int kAttempts = 50, kSame = 3;
+  for (int attempt = 1, same = 0;; ++attempt) {
     LIMBER_ASSIGN(const std::string text, read_manifest(path));
     LIMBER_ASSIGN(ElasticManifest manifest, parse_manifest_of(path, text));
     ElasticFolder folder{path, manifest.info, {}};
@@ -361,9 +363,9 @@ Result<ElasticFolder> load_elastic(const std::string& path) {
       folder.model = *std::move(model);
       return folder;
     }
-    // Another process may have saved in between, and removed what this manifest speaks of.
     const auto now = read_manifest(path);
-    if (attempt == kAttempts || !now.ok() || *now == text) return model.status();
+    if (now.ok() && *now == text) ++same;
+    if (attempt == kAttempts || same == kSame || !now.ok()) return model.status();
   }
 }
 
