@@ -46,7 +46,7 @@ Result<std::unique_ptr<StepCosts>> make_step_costs(const TrainingSession& sessio
 // The parts that a survey trains in turn. Together they are all tensors; those of a part lie all over the
 // network, so that each has a share of what is slow and what is not. The last is the last tensor alone, for
 // the time of a forward pass of which nothing is kept.
-// The last two keep activations, as later steps do: the half nearest the loss, and the last tensor.
+// The last two keep activations, as later steps do: the third nearest the loss, and the last tensor.
 std::vector<TensorMask> survey_parts(size_t tensors);
 Thrift survey_thrift(size_t part, size_t parts);
 std::vector<std::string> names_of(const StepCosts& costs, const TensorMask& mask);
