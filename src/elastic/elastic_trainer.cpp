@@ -75,7 +75,8 @@ std::vector<TensorMask> survey_parts(size_t tensors) {
   const size_t count = std::min<size_t>(kSurveyParts, tensors);
   std::vector<TensorMask> parts(count + 2, TensorMask(tensors, false));
   for (size_t k = 0; k < tensors; ++k) parts[k % count][k] = true;
-  for (size_t k = tensors - tensors / 3; k < tensors; ++k) parts[count][k] = true;
+  const size_t near = std::max<size_t>(1, tensors / 3);
+  for (size_t k = tensors - near; k < tensors; ++k) parts[count][k] = true;
   parts.back().back() = true;
   return parts;
 }

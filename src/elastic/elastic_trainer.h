@@ -52,13 +52,13 @@ Thrift survey_thrift(size_t part, size_t parts);
 std::vector<std::string> names_of(const StepCosts& costs, const TensorMask& mask);
 
 // A training begins with a survey: a few steps that train parts of the tensors in turn and are timed, so
-// that the time of any choice is known; parts, and every activation
-// twice that can be computed twice, since training everything at once would need the memory that the choice
-// is to save. Then, for each interval, a few steps on all tensors within reach of the budget
-// show what each is worth, and the best choice is trained until the next interval. Every one of these steps
-// trains: no gradient is computed for measuring alone. What surveys and probes take beyond the budget is
-// saved in the steps that follow. When the machine turns out to be another one than in the survey (something
-// else began or stopped running on it), the next interval begins with a new survey.
+// that the time of any choice is known; parts, and every activation twice that can be computed
+// twice, since training everything at once would need the memory that the choice is to save. Then, for each
+// interval, a few steps on all tensors within reach of the budget show what each is worth, and the best
+// choice is trained until the next interval. Every one of these steps trains: no gradient is computed for
+// measuring alone. What surveys and probes take beyond the budget is saved in the steps that follow. When the
+// machine turns out to be another one than in the survey (something else began or stopped running on it), the
+// next interval begins with a new survey.
 class ElasticTrainer : public TrainerHook {
  public:
   // `note`: what save() wrote under "elastic" when a training goes on, else empty.

@@ -52,6 +52,17 @@ TEST_P(StepCostsOf, PredictsTheWorkOfAnySubset) {
   }
 }
 
+TEST(StepCosts, EveryPartOfASurveyTrainsSomething) {
+  for (size_t tensors = 1; tensors < 20; ++tensors) {
+    TensorMask seen(tensors, false);
+    for (const TensorMask& part : survey_parts(tensors)) {
+      EXPECT_NE(std::count(part.begin(), part.end(), true), 0) << tensors;
+      for (size_t k = 0; k < tensors; ++k) seen[k] = seen[k] || part[k];
+    }
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), false), 0) << tensors;
+  }
+}
+
 // Thrifty plans whose gradients take half the time, corrected by one plan that keeps activations.
 TEST(StepCosts, GradientsThatWereSeenBothWaysCorrectTheOthers) {
   auto session = test::make_session("resnet8", 2, BatchNormMode::kBatch);
