@@ -1,12 +1,12 @@
 #include "cli/bench_supernet.h"
 
 #include <algorithm>
-#include <iostream>
 #include <map>
 #include <sstream>
 
 #include "base/clock.h"
 #include "base/median.h"
+#include "cli/bench_worker.h"
 #include "cli/json.h"
 
 namespace limber {
@@ -177,16 +177,8 @@ Result<std::string> SupernetAnswers::uniform(const std::string& alternative, dou
 }
 
 Status serve_supernet(SearchWork& work) {
-  fmt::print("ready\n");
-  std::fflush(stdout);
   SupernetAnswers answers(work);
-  for (std::string line; std::getline(std::cin, line) && line != "quit";) {
-    const auto answer = answers.answer(line);
-    fmt::print("{}\n", answer.ok() ? *answer : "error: " + answer.status().message());
-    std::fflush(stdout);
-    LIMBER_TRY(answer.status());
-  }
-  return {};
+  return serve_lines([&](const std::string& line) { return answers.answer(line); });
 }
 
 }  // namespace limber

@@ -173,17 +173,21 @@ Result<double> timed_run(const BenchRun& run) {
   return now_seconds() - start;
 }
 
-Status serve_lines(const BenchWorker& worker) {
+Status serve_lines(const std::function<Result<std::string>(const std::string& line)>& answer) {
   fmt::print("ready\n");
   std::fflush(stdout);
-  Answers answers(worker);
   for (std::string line; std::getline(std::cin, line) && line != "quit";) {
-    const auto answer = answers.answer(line);
-    fmt::print("{}\n", answer.ok() ? *answer : "error: " + answer.status().message());
+    const auto said = answer(line);
+    fmt::print("{}\n", said.ok() ? *said : "error: " + said.status().message());
     std::fflush(stdout);
-    LIMBER_TRY(answer.status());
+    LIMBER_TRY(said.status());
   }
   return {};
+}
+
+Status serve_lines(const BenchWorker& worker) {
+  Answers answers(worker);
+  return serve_lines([&](const std::string& line) { return answers.answer(line); });
 }
 
 }  // namespace limber

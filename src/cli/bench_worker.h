@@ -22,6 +22,7 @@ struct BenchWorker {
 // Says "ready" and answers lines until "quit", the end of input or the first one that fails. What they are
 // is in bench/README.md.
 Status serve_lines(const BenchWorker& worker);
+Status serve_lines(const std::function<Result<std::string>(const std::string& line)>& answer);
 
 Result<double> timed_run(const BenchRun& run);  // seconds
 

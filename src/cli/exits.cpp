@@ -288,18 +288,6 @@ Result<int> run_exits(ExitsCommand& options) {
   return kExitFailed;
 }
 
-// "60%" of the model's latency, or a time.
-std::string parse_exit_latency(const std::string& text, ExitsCommand& to) {
-  if (!text.ends_with('%')) return parse_seconds(text, to.latency);
-  double percent = 0;
-  const std::string problem = parse_seconds(text.substr(0, text.size() - 1), percent);
-  if (!problem.empty() || percent > 100)
-    return fmt::format("'{}' should be a share of the model's latency, as in 60%, or a time, as in 12ms",
-                       text);
-  to.latency_share = percent / 100;
-  return {};
-}
-
 }  // namespace
 
 void add_exits_command(CommandLine& line) {
@@ -322,7 +310,7 @@ void add_exits_command(CommandLine& line) {
                    [&o](const std::string& text) { return parse_seconds(text, o.budget); });
   arguments.flag("--again", o.again, "Make exits anew where there are some");
   arguments.parsed("--latency", "LIMIT", "Also name the best exit within this, as in 60% or 12ms",
-                   [&o](const std::string& text) { return parse_exit_latency(text, o); });
+                   [&o](const std::string& text) { return parse_latency(text, o.latency, o.latency_share); });
   arguments.choice("--blocks", o.blocks, {"frozen", "tuned"},
                    "Blocks before exits: the model's own (default), or copies tuned with them");
   arguments.choice("--labels", o.labels, {"data", "model"},

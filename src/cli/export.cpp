@@ -25,7 +25,12 @@ Result<std::vector<Tensor>> calibration_batches(const ExportCommand& options, co
   LIMBER_ASSIGN(std::shared_ptr<const Dataset> data,
                 open_dataset(options.recalibrate, {.split = Split::kTrain}));
   LoaderOptions how;
-  how.batch = std::min<int64_t>(options.batch > 0 ? options.batch : 64, static_cast<int64_t>(data->size()));
+  const Dim own = folder.model.base.type(folder.model.base.inputs()[0]).shape[0];
+  const int64_t wanted = own.is_constant() ? own.value() : options.batch > 0 ? options.batch : 64;
+  if (static_cast<int64_t>(data->size()) < wanted)
+    return invalid("{} has {} images, a batch takes {}; give more images or a smaller --batch",
+                   options.recalibrate, data->size(), wanted);
+  how.batch = wanted;
   how.seed = options.seed;
   how.augment = false;
   how.drop_last = true;

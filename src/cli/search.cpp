@@ -31,18 +31,6 @@ struct SearchCommand : CommonOptions {
   size_t max_memory = 0;  // bytes; 0: any number
 };
 
-// "60%" of the original's latency, or a time.
-std::string parse_latency(const std::string& text, SearchOptions& to) {
-  if (!text.ends_with('%')) return parse_seconds(text, to.latency);
-  double percent = 0;
-  const std::string problem = parse_seconds(text.substr(0, text.size() - 1), percent);
-  if (!problem.empty() || percent > 100)
-    return fmt::format("'{}' should be a share of the original's latency, as in 60%, or a time, as in 12ms",
-                       text);
-  to.latency_share = percent / 100;
-  return {};
-}
-
 struct Outcome {
   double original_s = 0, original_accuracy = 0, limit_s = 0, seconds = 0;
   std::vector<Scored> all;  // evaluated now and before
@@ -320,7 +308,9 @@ void add_search(CommandLine& line) {
   add_image_source(arguments, o.source, Arguments::Need::kRequired);
   arguments.parsed("--latency", "LIMIT",
                    "A share of the original's latency, as in 60%, or a time, as in 12ms",
-                   [&o](const std::string& text) { return parse_latency(text, o.search); });
+                   [&o](const std::string& text) {
+                     return parse_latency(text, o.search.latency, o.search.latency_share);
+                   });
   arguments.number("--evaluations", o.search.max_evaluations, 1, 1000000,
                    "Variants to try, known ones included; default 200");
   arguments.parsed("--max-params", "N", "Parameters at most, as in 300K or 1.5M",

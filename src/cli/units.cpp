@@ -57,4 +57,15 @@ std::string parse_seconds(const std::string& text, double& to) {
   return fmt::format("'{}' should be a time, as in 90s, 20min or 12ms", text);
 }
 
+std::string parse_latency(const std::string& text, double& seconds, double& share) {
+  if (!text.ends_with('%')) return parse_seconds(text, seconds);
+  double percent = 0;
+  const std::string problem = parse_seconds(text.substr(0, text.size() - 1), percent);
+  if (!problem.empty() || percent > 100)
+    return fmt::format("'{}' should be a share of the original's latency, as in 60%, or a time, as in 12ms",
+                       text);
+  share = percent / 100;
+  return {};
+}
+
 }  // namespace limber

@@ -50,7 +50,9 @@ Result<std::shared_ptr<Parameters>> recalibrate(const Graph& graph, const Parame
   const size_t updates = std::max(kMinUpdates, batches.size());
   for (size_t i = 0; i < updates; ++i) {
     const Tensor& images = batches[i % batches.size()];
-    LIMBER_ASSERT(images.bytes() == session->images().bytes());
+    if (images.type() != session->images().type())
+      return invalid("batches of {} do not fit the model's input {}", images.type().to_string(),
+                     session->images().type().to_string());
     std::memcpy(session->images().raw(), images.raw(), images.bytes());
     LIMBER_TRY(session->step().status());
   }
