@@ -147,7 +147,8 @@ void ElasticTrainer::save(OptionTexts& notes) const {
                      {"within", selection_.within},
                      {"left", left_},
                      {"returned", returned_},
-                     {"times", costs_->times()}};
+                     {"times", costs_->times()},
+                     {"kept_times", costs_->kept_times()}};
   notes["elastic"] = note.dump();
 }
 
@@ -173,7 +174,11 @@ Status ElasticTrainer::restore() {
     selection_.within = note.at("within");
     left_ = note.at("left").get<std::vector<int64_t>>();
     returned_ = note.at("returned").get<std::vector<int64_t>>();
-    costs_->set_times(note.at("times").get<std::map<std::string, std::vector<double>>>());
+    auto times = note.at("times").get<StepCosts::Times>();
+    auto kept_times = note.value("kept_times", StepCosts::Times());
+    const auto has_any = [](const auto& entry) { return !entry.second.empty(); };
+    const bool timed = std::all_of(times.begin(), times.end(), has_any) &&
+                       std::all_of(kept_times.begin(), kept_times.end(), has_any);
     const auto effects = note.at("effects").get<std::vector<std::array<double, 3>>>();
     const auto chosen = note.at("chosen").get<std::vector<size_t>>();
     const auto trained = note.at("trained").get<std::vector<size_t>>();
@@ -181,11 +186,13 @@ Status ElasticTrainer::restore() {
     const bool sizes = left_.size() == tensors && returned_.size() == tensors && effects.size() == tensors &&
                        std::all_of(chosen.begin(), chosen.end(), known) &&
                        std::all_of(trained.begin(), trained.end(), known);
-    if (!sizes || stage < 0 || stage > static_cast<int>(Stage::kTrain) || !(rho_ > 0 && rho_ <= 1) ||
-        stage_steps_ < 0 || (stage == static_cast<int>(Stage::kTrain) && chosen.empty()))
+    if (!sizes || !timed || stage < 0 || stage > static_cast<int>(Stage::kTrain) ||
+        !(rho_ > 0 && rho_ <= 1) || stage_steps_ < 0 ||
+        (stage == static_cast<int>(Stage::kTrain) && chosen.empty()))
       return error(Code::kCorrupt,
                    "the note about elastic training in the checkpoint does not fit the model");
     stage_ = static_cast<Stage>(stage);
+    costs_->set_times(std::move(times), std::move(kept_times));
     for (size_t k = 0; k < tensors; ++k) effects_[k] = {effects[k][0], effects[k][1], effects[k][2]};
     selection_.mask.assign(chosen.empty() ? 0 : tensors, false);
     for (size_t k : chosen) selection_.mask[k] = true;

@@ -269,8 +269,9 @@ double StepCosts::how_slow(const std::map<std::string, double>& sums, const Bits
   return slower_;
 }
 
-void StepCosts::set_times(std::map<std::string, std::vector<double>> times) {
+void StepCosts::set_times(Times times, Times kept_times) {
   times_ = std::move(times);
+  kept_times_ = std::move(kept_times);
   take_times();
 }
 

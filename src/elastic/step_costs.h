@@ -65,8 +65,10 @@ class StepCosts {
   double kept_bytes(const TensorMask& mask) const;
 
   // The times, to go on later.
-  const std::map<std::string, std::vector<double>>& times() const { return times_; }
-  void set_times(std::map<std::string, std::vector<double>> times);
+  using Times = std::map<std::string, std::vector<double>>;  // by node
+  const Times& times() const { return times_; }
+  const Times& kept_times() const { return kept_times_; }  // of a survey that is not over
+  void set_times(Times times, Times kept_times);
 
  private:
   struct NodeCost {
@@ -85,7 +87,6 @@ class StepCosts {
   static double seconds_of(const NodeCost& node, const std::vector<uint64_t>& mask);
   std::vector<uint64_t> bits_of(const TensorMask& mask) const;
   std::vector<uint64_t> trained_by(const Plan& plan) const;
-  using Times = std::map<std::string, std::vector<double>>;
   template <typename Take>
   void for_each_time(Times& times, const Plan& plan, const std::map<std::string, double>& sums,
                      const Take& take);
@@ -97,9 +98,9 @@ class StepCosts {
 
   std::vector<std::string> tensors_;
   std::vector<NodeCost> nodes_;
-  std::map<std::string, std::vector<double>> times_;       // by key (and kLight): the last few
-  std::map<std::string, std::vector<double>> kept_times_;  // in a survey, of plans that keep activations
-  double slower_ = 1;                                      // at the last observation
+  Times times_;        // by key (and kLight): the last few
+  Times kept_times_;   // in a survey, of plans that keep activations
+  double slower_ = 1;  // at the last observation
 };
 
 }  // namespace limber
