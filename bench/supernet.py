@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 """Measures elastic models: predicted latencies, shared work, search, and accuracy at a latency.
 
-Three parts. `latency`: random variants as the latency table predicts them against the same variants measured
+Four parts. `latency`: random variants as the latency table predicts them against the same variants measured
 in turns, less how much faster or slower the machine is when what the table was made from is measured again. `search`: on a taught ResNet-56 how much time shared beginnings save
 for the first 100 variants of a search, how many evaluations plain evolution and plain annealing need against
-ours for the accuracy they reach, and how long a whole `limber search` takes. `accuracy`: the best variant at 80
-and 60 % of the latency on all CIFAR-10 test images, against the original, and against the original with some of
-its blocks shrunk, evenly spread, untaught and taught as long. Folders that were taught and parts that were
+ours for the accuracy they reach, and how long a whole `limber search` takes. `accuracy`: of ResNet-56 and
+ResNet-20 the best variant at 80 and 60 % of the latency on all CIFAR-10 test images, against the original, and
+against the original with some of its blocks shrunk, evenly spread: as it is, and trained as a whole for as long
+as the elastic model was taught. `budget`: many searches for latencies between 50 and 95 % with other seeds; what each
+returns is timed again by another process, in turns with the original. Folders that were taught and parts that were
 measured are kept in the work folder, so that the bench goes on where it stopped. Models and data that are not
 there are left out. The table goes to stdout, progress to stderr, everything to bench/results/supernet.json.
 Exit codes: 0 measured, 1 an engine failed, 2 wrong usage.
@@ -29,12 +31,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from peers import common, measure  # noqa: E402
 
-PARTS = ("latency", "search", "accuracy")
+PARTS = ("latency", "search", "accuracy", "budget")
 SHARED = Path(os.environ.get("LIMBER_SHARED", common.ROOT.parent / "shared"))
 DATA = Path(os.environ.get("LIMBER_DATA", Path.home() / ".cache" / "limber-data")) / "cifar10"
 PIXELS = ["--mean", "0.485,0.456,0.406", "--std", "0.229,0.224,0.225"]
 SHARES = (0.8, 0.6)
-TAUGHT = "resnet56-cifar10"
+TAUGHT = ("resnet56-cifar10", "resnet20-cifar10")  # the first is searched, too
+CHANGES = ["--flip", "0.5", "--padding", "4"]
 TIMEOUT = 3600.0
 
 
@@ -98,6 +101,8 @@ class Bench:
         if not done.exists():
             say(f"teaching {folder.name}", self.start)
             command = ["elastify", str(model_file(model)), "--data", data_of(model), *PIXELS, *more]
+            if "cifar10" in model:
+                command += ["--batch", "64", *CHANGES]
             command += ["--budget", f"{seconds:.0f}s", "--threads", str(self.arguments.threads)]
             self.call(*command, "-o", str(folder), "--resume")
             done.touch()
@@ -144,7 +149,7 @@ def measure_latency(bench: Bench, case: LatencyCase) -> dict[str, Any]:
 def measure_latencies(bench: Bench) -> list[dict[str, Any]]:
     cases = [case for case in LATENCY_CASES if model_file(case.model).exists()]
     if bench.quick:
-        cases = [case for case in cases if case.model == TAUGHT]
+        cases = [case for case in cases if case.model == TAUGHT[0]]
     return [
         bench.kept(f"latency-{case.model}-{case.threads}", lambda case=case: measure_latency(bench, case))
         for case in cases
@@ -214,7 +219,27 @@ def uniform_variants(bench: Bench, folder: Path) -> dict[str, str]:
         return variants
 
 
-def measure_accuracy(bench: Bench, folder: Path, seconds: float) -> dict[str, Any]:
+def train_uniform(bench: Bench, folder: Path, share: str, variant: str, seconds: float) -> float:
+    """Returns the accuracy of a shrunk model that all of the time went into."""
+    model, run = folder / f"uniform-{share}.onnx", folder / f"uniform-{share}"
+    bench.call("export", str(folder), "--variant", variant, "-o", str(model))
+    command = ["train", str(model), "--data", str(DATA), *PIXELS, *CHANGES, "--batch", "128", "--lr", "0.05"]
+    command += ["--threads", str(bench.arguments.threads)]
+    command += ["--val", "none", "--resume"]
+
+    def count_epochs() -> dict[str, Any]:
+        start = time.monotonic()
+        bench.call(*command, "--epochs", "1", "-o", f"{run}-one")
+        return {"epochs": max(1, int(seconds / (time.monotonic() - start)))}
+
+    epochs = bench.kept(f"epochs-{folder.name}-{share}-{seconds:.0f}", count_epochs)["epochs"]
+    say(f"training {folder.name} at {share} for {epochs} epochs", bench.start)
+    bench.call(*command, "--epochs", str(epochs), "-o", str(run))
+    result = bench.call("eval", str(run), "--data", str(DATA), "--json")
+    return float(common.read_json(result, "limber eval")["accuracy"])
+
+
+def measure_accuracy(bench: Bench, model: str, folder: Path, seconds: float) -> dict[str, Any]:
     searches = {f"{share:.0%}": search_whole(bench, folder, share) for share in SHARES}
     say("searched", bench.start)
     variants = {name: search["variant"] for name, search in searches.items()}
@@ -222,10 +247,45 @@ def measure_accuracy(bench: Bench, folder: Path, seconds: float) -> dict[str, An
     result: dict[str, Any] = {"searches": searches}
     result["best"] = accuracy_of(bench, folder, {"original": ".".join("0" * blocks), **variants})
     only = ["--operators", "shrink50", "shrink25"]
-    for name, budget in (("uniform_untaught", 1.0), ("uniform_taught", seconds)):
-        uniform = bench.elastify(TAUGHT, budget, *only)
-        result[name] = accuracy_of(bench, uniform, uniform_variants(bench, uniform))
+    uniform = bench.elastify(model, 1.0, *only)
+    shrunk = uniform_variants(bench, uniform)
+    result["uniform_untaught"] = accuracy_of(bench, uniform, shrunk)
+    result["uniform_trained"] = {
+        share: train_uniform(bench, uniform, share, variant, seconds)
+        for share, variant in shrunk.items()
+        if share == f"{SHARES[-1]:.0%}"
+    }
     return result
+
+
+# --- budget -----------------------------------------------------------------------------------------------
+
+
+def time_again(worker: common.Worker, variant: str) -> float:
+    """Returns what the variant takes by the original's time: the median of several turns."""
+    original = ".".join("0" * len(variant.split(".")))
+    ratios = []
+    for _ in range(5):
+        before, taken = (ask(worker, f"accuracy {one}")["measured_ms"] for one in (original, variant))
+        ratios.append(taken / before)
+    return statistics.median(ratios)
+
+
+def measure_budgets(bench: Bench, folder: Path) -> dict[str, Any]:
+    """Returns how many searches kept the latency they were asked for."""
+    count = 10 if bench.quick else bench.arguments.searches
+    runs = []
+    with bench.worker(folder, bench.arguments.threads, 8) as worker:
+        for seed in range(count):
+            share = 0.5 + 0.45 * ((seed * 0.618) % 1)  # spread over the range, in no order
+            command = ["search", str(folder), "--data", str(DATA), "--latency", f"{100 * share:.1f}%", "--json"]
+            command += ["--seed", str(seed), "--images", "200", "--evaluations", "40"]
+            found = common.read_json(bench.call(*command, "--threads", str(bench.arguments.threads)), "limber search")
+            again = time_again(worker, found["variant"])
+            runs.append({"asked": share, "told": found["measured_s"] / found["original_s"], "again": again})
+            say(f"search {seed + 1} of {count}: asked {share:.1%}, again {again:.1%}", bench.start)
+    kept = [run for run in runs if run["again"] <= run["asked"]]
+    return {"searches": runs, "kept": len(kept) / len(runs)}
 
 
 # --- all together -----------------------------------------------------------------------------------------
@@ -240,10 +300,12 @@ def summarise(results: dict[str, Any]) -> dict[str, float | None]:
         for entry in search.get("compared", [])
         for method in ("plain-evolution", "plain-annealing")
     ]
-    best = accuracy.get("best", {})
+    best = [one["best"] for one in accuracy.values()]
+    searches = [search for one in accuracy.values() for search in one["searches"].values()]
 
     def drop(share: str) -> float | None:
-        return 100 * (best["original"] - best[share]) if share in best else None
+        """The largest of all models."""
+        return max((100 * (one["original"] - one[share]) for one in best), default=None)
 
     return {
         "latency_sum_error_median": statistics.median(errors) if errors else None,
@@ -252,7 +314,8 @@ def summarise(results: dict[str, Any]) -> dict[str, float | None]:
         "evaluations_ratio": statistics.median(ratios) if ratios else None,
         "accuracy_drop_80": drop("80%"),
         "accuracy_drop_60": drop("60%"),
-        "search_seconds": max((one["seconds"] for one in accuracy.get("searches", {}).values()), default=None),
+        "search_seconds": max((one["seconds"] for one in searches), default=None),
+        "within_budget": results["budget"].get("kept"),
     }
 
 
@@ -267,9 +330,10 @@ def print_results(results: dict[str, Any]) -> None:
             one = entry[method]
             text = f"{one['accuracy']:.2%} after {one['evaluations']} evaluations, ours after {one['ours']}"
             print(f"at {entry['share']:.0%}, seed {entry['seed']}, {method}: {text}")
-    for name in ("best", "uniform_untaught", "uniform_taught"):
-        for share, accuracy in results["accuracy"].get(name, {}).items():
-            print(f"{name:<17} {share:<9} {accuracy:.2%}")
+    for model, one in results["accuracy"].items():
+        for name in ("best", "uniform_untaught", "uniform_trained"):
+            for share, accuracy in one[name].items():
+                print(f"{model:<18} {name:<17} {share:<9} {accuracy:.2%}")
     for key, value in results["summary"].items():
         print(f"{key:<26} {'-' if value is None else f'{value:.3f}'}")
 
@@ -281,6 +345,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--parts", default="", help=f"some of {','.join(PARTS)}; default: all")
     parser.add_argument("--threads", type=int, default=2, help="of all but `latency`; default: 2")
     parser.add_argument("--subnets", type=int, default=60, help="random variants for each model; default: 60")
+    parser.add_argument("--searches", type=int, default=100, help="of `budget`; default: 100")
     parser.add_argument("--budget", type=float, help="seconds of teaching; default: 1800, with --quick 180")
     parser.add_argument("--work", type=Path, default=measure.RESULTS / "supernet", help="what is kept")
     parser.add_argument("--output", type=Path, help="JSON file (default: supernet.json in bench/results)")
@@ -293,17 +358,24 @@ def main() -> int:
     bench = Bench(arguments)
     results: dict[str, Any] = {"machine": measure.host(bench.limber, measure.load_before())}
     results["latency"] = measure_latencies(bench) if "latency" in parts else []
-    results["search"] = results["accuracy"] = {}
-    if {"search", "accuracy"} & set(parts) and model_file(TAUGHT).exists() and DATA.exists():
-        seconds = arguments.budget or (180 if arguments.quick else 1800)
-        folder = bench.elastify(TAUGHT, seconds)
-        if "search" in parts:
-            results["search"] = bench.kept(f"search-{seconds:.0f}", lambda: measure_search(bench, folder))
-        if "accuracy" in parts:
-            name = f"accuracy-{seconds:.0f}"
-            results["accuracy"] = bench.kept(name, lambda: measure_accuracy(bench, folder, seconds))
-    elif parts != ["latency"]:
-        print(f"left out: {TAUGHT} needs {SHARED / 'models'} and {DATA}", file=sys.stderr)
+    results["search"], results["accuracy"], results["budget"] = {}, {}, {}
+    taught = [model for model in TAUGHT[: 1 if bench.quick else None] if model_file(model).exists() and DATA.exists()]
+    seconds = arguments.budget or (180 if bench.quick else 1800)
+    if "search" in parts and TAUGHT[0] in taught:
+        folder = bench.elastify(TAUGHT[0], seconds)
+        results["search"] = bench.kept(f"search-{seconds:.0f}", lambda: measure_search(bench, folder))
+    if "accuracy" in parts:
+        for model in taught:
+            folder = bench.elastify(model, seconds)
+            results["accuracy"][model] = bench.kept(
+                f"accuracy-{model}-{seconds:.0f}",
+                lambda model=model, folder=folder: measure_accuracy(bench, model, folder, seconds),
+            )
+    if "budget" in parts and taught:
+        folder = bench.elastify(taught[-1], seconds)
+        results["budget"] = bench.kept(f"budget-{seconds:.0f}", lambda: measure_budgets(bench, folder))
+    if not taught and parts != ["latency"]:
+        print(f"left out: {' and '.join(TAUGHT)} need {SHARED / 'models'} and {DATA}", file=sys.stderr)
     results["summary"] = summarise(results)
     print_results(results)
     measure.write_results(results, arguments.output or measure.RESULTS / "supernet.json")

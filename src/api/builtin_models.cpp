@@ -122,7 +122,7 @@ ValueId conv_norm(Builder& b, ValueId x, int64_t out, int64_t kernel, int64_t st
   return b.batch_norm(b.conv(x, out, kernel, stride, groups));
 }
 
-// --- a residual network for 32-pixel images ------------------------------------------------------------
+// --- residual networks for 32-pixel images -------------------------------------------------------------
 
 ValueId residual_block(Builder& b, ValueId x, int64_t out, int64_t stride) {
   ValueId y = b.emit(OpKind::kRelu, {conv_norm(b, x, out, 3, stride)});
@@ -132,13 +132,18 @@ ValueId residual_block(Builder& b, ValueId x, int64_t out, int64_t stride) {
   return b.emit(OpKind::kRelu, {b.emit(OpKind::kAdd, {y, shortcut})});
 }
 
-Model make_resnet8() {
-  Builder b("resnet8", 8);
+Model make_resnet(std::string_view name, uint64_t seed, int64_t blocks) {
+  Builder b(name, seed);
   ValueId x = b.emit(OpKind::kRelu, {conv_norm(b, b.image(32), 16, 3, 1)});
-  for (int64_t stage = 0; stage < 3; ++stage)
-    x = residual_block(b, x, int64_t{16} << stage, stage == 0 ? 1 : 2);
+  for (int64_t stage = 0; stage < 3; ++stage) {
+    for (int64_t i = 0; i < blocks; ++i)
+      x = residual_block(b, x, int64_t{16} << stage, stage > 0 && i == 0 ? 2 : 1);
+  }
   return b.finish(b.pool_and_classify(x, 10));
 }
+
+Model make_resnet8() { return make_resnet("resnet8", 8, 1); }
+Model make_resnet14() { return make_resnet("resnet14", 14, 2); }
 
 // --- MobileNetV2 ------------------------------------------------------------------------------------------
 
@@ -229,6 +234,7 @@ Model make_vit() {
 const std::vector<BuiltinModel>& builtin_list() {
   static const std::vector<BuiltinModel> list{
       {"resnet8", "residual network, 32x32, 10 classes", make_resnet8},
+      {"resnet14", "the same with two blocks for one", make_resnet14},
       {"mobilenet", "MobileNetV2, 224x224, 1000 classes", make_mobilenet},
       {"vit", "vision transformer, 96x96, 10 classes", make_vit},
   };

@@ -10,6 +10,7 @@
 
 #include "api/engine.h"
 #include "cli/commands.h"
+#include "cli/description.h"
 
 namespace limber {
 namespace {
@@ -33,11 +34,37 @@ int report(const Status& status) {
   return status.code() == Code::kUnsupported ? kExitUnsupported : kExitFailed;
 }
 
+// The options of a command as they are typed.
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// Of arguments that nothing takes: what is wrong with the first, and what may have been meant.
+std::string describe_extras(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  const CLI::App& command = chosen.empty() ? app : *chosen[0];
+  const std::vector<std::string> extras = app.remaining(/*recurse=*/true);
+  const auto option = std::find_if(extras.begin(), extras.end(),
+                                   [](const std::string& text) { return text.starts_with("-"); });
+  if (option == extras.end()) return fmt::format("'{}' is one argument too many", extras.at(0));
+  const std::string name = option->substr(0, option->find('='));
+  const std::string near = closest(name, option_names(command));
+  return fmt::format("'limber{}' has no option {}.{}", chosen.empty() ? "" : " " + command.get_name(), name,
+                     near.empty() ? "" : fmt::format(" Did you mean {}?", near));
+}
+
 // CLI11 throws for --help and --version too: those are not errors.
 int report_parse(const CLI::App& app, const CLI::ParseError& problem) {
   if (problem.get_exit_code() == 0) return app.exit(problem);
-  fmt::print(stderr, "limber: error: {}\nlimber: see 'limber --help' or 'limber COMMAND --help'\n",
-             problem.what());
+  const bool extras = dynamic_cast<const CLI::ExtrasError*>(&problem) != nullptr;
+  const auto chosen = app.get_subcommands();
+  fmt::print(stderr, "limber: error: {}\nlimber: see 'limber {} --help'\n",
+             extras ? describe_extras(app) : problem.what(),
+             chosen.empty() ? "COMMAND" : chosen[0]->get_name());
   return kExitUsage;
 }
 
@@ -73,7 +100,9 @@ void Arguments::flag(const char* names, bool& to, const char* help) { app_->add_
 void Arguments::choice(const char* names, std::string& to, std::vector<std::string> values,
                        const char* help) {
   const std::string type = fmt::format("{}", fmt::join(values, "|"));
-  app_->add_option(names, to, help)->check(quiet(CLI::IsMember(std::move(values))))->type_name(type);
+  app_->add_option(names, to, help)
+      ->check(quiet(CLI::IsMember(std::move(values))).name(kChoiceName))
+      ->type_name(type);
 }
 
 void Arguments::parsed(const char* names, const char* type, const char* help, Parse parse) {
@@ -91,27 +120,58 @@ void Arguments::parsed(const char* names, const char* type, const char* help, Pa
 
 void Arguments::footer(const char* text) { app_->footer(text); }
 
+Status parse_words(const std::vector<std::string>& words, const std::function<void(Arguments&)>& declare) {
+  CLI::App app;
+  Arguments arguments(&app);
+  declare(arguments);
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them from the back
+  } catch (const CLI::ParseError& problem) {
+    return invalid("'{}': {}", fmt::join(words, " "), problem.what());
+  }
+  return {};
+}
+
 CommandLine::CommandLine()
-    : app_(std::make_unique<CLI::App>("Runs and trains ONNX vision models fast on this machine.", "limber")) {
+    : app_(std::make_unique<CLI::App>("Limber makes neural networks elastic on the machine that runs them.",
+                                      "limber")) {
   app_->set_version_flag("--version", version_text, "Version, build, operator sets, kernels, CPU");
+  add_description_options(*app_);
   app_->require_subcommand(1);
   app_->footer(
       "MODEL is an ONNX file, the folder of a training or of a checkpoint, or builtin:resnet8,\n"
-      "builtin:mobilenet, builtin:vit.\n"
+      "builtin:resnet14, builtin:mobilenet, builtin:vit.\n"
       "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 unsupported operator.");
 }
 
 CommandLine::~CommandLine() = default;
 
 Arguments CommandLine::add(const char* name, const char* help, Action action) {
-  CLI::App* command = app_->add_subcommand(name, help);
+  CLI::App* command = app_->add_subcommand(name, help)->group(group_);
   command->callback([this, action = std::move(action)] { chosen_ = action; });
   commands_.emplace_back(name);
   return Arguments(command);
 }
 
+std::string CommandLine::overview() const {
+  std::string text = fmt::format("{}\n\nusage: limber COMMAND [options]\n", app_->get_description()), group;
+  for (const CLI::App* command : app_->get_subcommands({})) {
+    if (command->get_group() != group) text += fmt::format("\n{}:\n", command->get_group());
+    group = command->get_group();
+    text += fmt::format("  {:<10}{}\n", command->get_name(), command->get_description());
+  }
+  return text +
+         "\nFor example, what a model of yours is made of and how fast it runs here:\n"
+         "  limber inspect model.onnx\n"
+         "  limber bench model.onnx\n"
+         "\nNew here? 'limber demo' tells the whole story on built-in data, in minutes.\n\n";
+}
+
 int CommandLine::run(int argc, char** argv) {
-  if (argc < 2) return usage_error(invalid("which command? One of {}", fmt::join(commands_, ", ")));
+  if (argc < 2) {
+    fmt::print(stderr, "{}", overview());
+    return usage_error(invalid("which command? 'limber COMMAND --help' explains one"));
+  }
   if (argv[1][0] != '-' && std::find(commands_.begin(), commands_.end(), argv[1]) == commands_.end()) {
     return usage_error(no_such("command", argv[1], commands_));
   }

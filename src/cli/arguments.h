@@ -45,9 +45,15 @@ class Arguments {
 
  private:
   friend class CommandLine;
+  friend Status parse_words(const std::vector<std::string>& words,
+                            const std::function<void(Arguments&)>& declare);
   explicit Arguments(CLI::App* app) : app_(app) {}
   CLI::App* app_;
 };
+
+// Reads options from words as they are typed after the name of a command. kInvalidArgument says what is
+// wrong.
+Status parse_words(const std::vector<std::string>& words, const std::function<void(Arguments&)>& declare);
 
 class CommandLine {
  public:
@@ -59,11 +65,16 @@ class CommandLine {
   // An exit code when the command got as far as that; a Status otherwise.
   using Action = std::function<Result<int>()>;
   Arguments add(const char* name, const char* help, Action action);
+  // The heading in the help of the commands that are added from now on.
+  void group(const char* heading) { group_ = heading; }
   // Parses, runs the chosen command, prints what went wrong, and gives the exit code.
   int run(int argc, char** argv);
 
  private:
+  std::string overview() const;
+
   std::unique_ptr<CLI::App> app_;
+  std::string group_ = "Commands";
   std::string log_level_ = "warn";
   std::vector<std::string> commands_;
   Action chosen_;

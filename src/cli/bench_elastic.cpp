@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kProbes = 2;
 constexpr int kTurns = 4;
+constexpr int kObserved = 3;
 
 }  // namespace
 
@@ -41,7 +42,9 @@ Result<std::string> ElasticAnswers::random_mask(double share, int runs) {
   TensorMask mask(costs_->tensors().size(), false);
   mask[random_.below(mask.size())] = true;
   for (size_t k = 0; k < mask.size(); ++k) mask[k] = mask[k] || random_.uniform() < share;
-  return compare(mask, costs_->predict(mask), runs);
+  const double predicted = costs_->predict(mask);
+  LIMBER_TRY(observe(mask));  // as a training does, for predictions to come
+  return compare(mask, predicted, runs);
 }
 
 Result<std::vector<double>> ElasticAnswers::importance(double rho) {
@@ -66,8 +69,24 @@ Result<std::string> ElasticAnswers::share(double rho, int runs) {
   SelectionRequest request;
   LIMBER_ASSIGN(request.importance, importance(rho));
   request.seconds = rho * costs_->full();
-  const Selection selection = select_tensors(*costs_, request);
+  Selection selection = select_tensors(*costs_, request);
+  LIMBER_TRY(observe(selection.mask));  // then a second choice, as a training makes
+  request.seconds = rho * costs_->full();
+  selection = select_tensors(*costs_, request);
   return compare(selection.mask, selection.seconds, runs);
+}
+
+Status ElasticAnswers::observe(const TensorMask& mask) {
+  TrainingSession& session = *worker_.training;
+  LIMBER_TRY(session.set_trained(names_of(*costs_, mask)));
+  LIMBER_TRY(worker_.run());
+  session.set_timed(true);
+  for (int i = 0; i < kObserved; ++i) {
+    LIMBER_TRY(worker_.run());
+    costs_->observe(session.timed_plan(), session.step_seconds(), true);
+  }
+  session.set_timed(false);
+  return {};
 }
 
 // In turns with full training, since the machine gets faster and slower. The first step after a change is

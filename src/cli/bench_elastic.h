@@ -23,6 +23,8 @@ class ElasticAnswers {
   Result<std::string> share(double rho, int runs);
 
  private:
+  // Looks at the times of a few steps.
+  Status observe(const TensorMask& mask);
   Result<std::string> compare(const TensorMask& mask, double predicted, int runs);
   Result<std::vector<double>> importance(double rho);
 

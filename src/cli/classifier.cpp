@@ -45,6 +45,7 @@ Result<std::vector<int64_t>> wanted_shape(const TensorType& type, const Side& si
 
 Result<std::optional<CheckpointInfo>> checkpoint_of(const std::string& model) {
   if (!is_run(model) && !is_checkpoint(model)) return std::optional<CheckpointInfo>();
+  LIMBER_TRY(refuse_elastic(model));
   std::vector<std::string> warnings;
   LIMBER_ASSIGN(const std::string path, find_checkpoint(model, Which::kBest, warnings));
   LIMBER_ASSIGN(CheckpointInfo info, check_checkpoint(path));

@@ -19,7 +19,9 @@ void add_elastify(CommandLine& line);
 void add_search(CommandLine& line);
 void add_exits_command(CommandLine& line);
 void add_report(CommandLine& line);
+void add_demo(CommandLine& line);
 
+std::string version_number();
 std::string version_text();
 
 }  // namespace limber

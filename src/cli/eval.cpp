@@ -1,20 +1,16 @@
 // limber eval: how good a classifier is on a data set.
 #include "cli/classifier.h"
 #include "cli/commands.h"
+#include "cli/eval_work.h"
+#include "cli/image_arguments.h"
 #include "cli/json.h"
+#include "cli/signals.h"
 #include "cli/table.h"
-#include "train/evaluate.h"
 
 namespace limber {
 namespace {
 
 constexpr int64_t kDefaultBatch = 64;
-
-struct EvalCommand : CommonOptions {
-  std::string data, split = "test", bad_images = "fail";
-  ImageOptions image;
-  int workers = 2;
-};
 
 void report(const EvalCommand& options, const Evaluation& e) {
   const double rate = static_cast<double>(e.images) / std::max(e.seconds, 1e-9);
@@ -39,6 +35,15 @@ void report(const EvalCommand& options, const Evaluation& e) {
 }
 
 Result<int> evaluate(EvalCommand& options) {
+  LIMBER_ASSIGN(const auto result, run_eval(options));
+  LIMBER_ASSERT(result.has_value());  // nothing asks to stop
+  report(options, *result);
+  return kExitDone;
+}
+
+}  // namespace
+
+Result<std::optional<Evaluation>> run_eval(EvalCommand& options) {
   if (options.batch == 0) options.batch = kDefaultBatch;
   OpenOptions how{.split = options.split == "test" ? Split::kTest : Split::kTrain};
   LIMBER_ASSIGN(const auto recorded, checkpoint_of(options.model));
@@ -57,18 +62,10 @@ Result<int> evaluate(EvalCommand& options) {
       .on_bad_image = options.bad_images == "skip" ? OnBadImage::kSkip : OnBadImage::kFail};
   LIMBER_ASSIGN(const auto evaluator, Evaluator::create(classifier.model.graph, classifier.model.params,
                                                         make_backends(spec), std::move(data), evaluation));
-  LIMBER_ASSIGN(const auto result, evaluator->run());
-  report(options, *result);
-  return kExitDone;
+  return evaluator->run(&stop_asked());
 }
 
-}  // namespace
-
-void add_eval(CommandLine& line) {
-  auto options = std::make_shared<EvalCommand>();
-  EvalCommand& o = *options;
-  Arguments arguments = line.add("eval", "Accuracy and loss of a classifier on labelled images",
-                                 [options] { return evaluate(*options); });
+void declare_eval(Arguments& arguments, EvalCommand& o) {
   add_common(arguments, o);
   arguments.text("-d,--data", o.data, "DATA", "A folder, file or 'synthetic'; see docs/training.md",
                  Arguments::Need::kRequired);
@@ -77,13 +74,20 @@ void add_eval(CommandLine& line) {
   add_image_arguments(arguments, o.image);
   arguments.choice("--bad-images", o.bad_images, {"fail", "skip"},
                    "Images that cannot be read; default fail");
-  arguments.number("--workers", o.workers, 0, 256, "Threads that read images; default 2");
+  add_workers_argument(arguments, o.workers);
   arguments.footer(
       "A training's folder stands for its best checkpoint, which also says how images are prepared.\n"
       "Examples:\n"
       "  limber eval model.onnx --data photos --size 256 --crop 224 --mean 0.485,0.456,0.406 --std "
       "0.229,0.224,0.225\n"
       "  limber eval RUN --data photos/test --json");
+}
+
+void add_eval(CommandLine& line) {
+  auto options = std::make_shared<EvalCommand>();
+  Arguments arguments = line.add("eval", "Accuracy and loss of a classifier on labelled images",
+                                 [options] { return evaluate(*options); });
+  declare_eval(arguments, *options);
 }
 
 }  // namespace limber

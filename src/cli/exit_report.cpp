@@ -110,7 +110,7 @@ void print_tables(const ExitFindings& found, double latency) {
              found.held.images());
   if (!found.test.endings.empty())
     fmt::print(", {:.2f} % on {} of the test part", 100 * found.test_original, found.test.images());
-  fmt::print("\nfull model {}; exits take {:.2f} % of its storage, tuned blocks {:.1f} %\n",
+  fmt::print("\nfull model {}; exits take {:.2f} % of its storage, tuned blocks before them {:.1f} %\n",
              show_seconds(found.full_seconds()), 100 * found.storage, 100 * found.tuned_storage);
   fmt::print("image by image: {} against {} for the full model ({}) on {} images\n",
              show_seconds(found.real.seconds), show_seconds(found.real.full_seconds),

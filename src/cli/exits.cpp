@@ -9,6 +9,7 @@
 
 #include "cli/commands.h"
 #include "cli/exit_report.h"
+#include "cli/image_arguments.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/search_work.h"
@@ -16,6 +17,8 @@
 #include "cli/units.h"
 #include "data/subset.h"
 #include "supernet/exit_tuning.h"
+#include "supernet/subnet_exit.h"
+#include "supernet/tune.h"
 #include "variant/elastic_folder.h"
 #include "variant/variant_table.h"
 
@@ -33,7 +36,7 @@ struct ExitsCommand : CommonOptions {
   double budget = 600, rate = 3e-3, tuning_rate = 1e-3, flip = 0, max_drop = 1, storage = 3;
   double latency = 0, latency_share = 0;
   int64_t held = 0, images = 200;
-  int workers = 1, padding = 0;
+  int workers = kAutoWorkers, padding = 0;
 };
 
 struct HeldOut {
@@ -85,6 +88,7 @@ Result<EvaluationSet> load_set(const ExitsWork& work, std::shared_ptr<const Data
   how.batch = std::min<int64_t>(o.batch, static_cast<int64_t>(data->size()));
   how.augment = false;
   how.workers = o.workers;
+  how.threads = work.threads;
   how.augmentation = work.folder.info.input;
   how.on_bad_image = o.bad_images == "skip" ? OnBadImage::kSkip : OnBadImage::kFail;
   LIMBER_ASSIGN(const auto loader, Loader::make(std::move(data), how));
@@ -162,12 +166,25 @@ Status find_blocks(ExitsWork& work) {
       .in(fmt::format("{}: note '{}'; --again makes exits anew", work.folder.path, kBlocksNote));
 }
 
+// The best of those that elastify tuned.
+Result<ExitReport> find_subnet(ExitsWork& work) {
+  const std::vector<Variant> subnets = tuned_variants(work.model(), work.folder.info);
+  if (subnets.empty())
+    return invalid("{} has no tuned subnet; give 'limber elastify' more --budget, and --tune-for 40%",
+                   work.folder.path);
+  const MeasureOptions timing{.threads = work.threads, .seconds = 0.1};
+  return add_subnet_exit(work.folder.model, subnets, work.held, work.backends, timing,
+                         work.options.max_drop / 100);
+}
+
 // Unless the folder has some.
 Status make_exits(ExitsWork& work) {
   if (!work.model().exits.empty() && !work.options.again) return find_blocks(work);
   ProgressLine line;
   const ExitOptions how = exit_options(work, line);
-  auto report = add_exits(work.folder.model, work.teaching, work.held, work.backends, how);
+  auto report = work.options.blocks == "subnet"
+                    ? find_subnet(work)
+                    : add_exits(work.folder.model, work.teaching, work.held, work.backends, how);
   line.clear();
   if (!report.ok()) return report.status();
   work.report = *std::move(report);
@@ -193,7 +210,6 @@ Result<ExitOutcomes> judge(const ExitsWork& work, const EvaluationSet& set, cons
   exits.clear();
   for (size_t e = 0; e + 1 < runner->endings(); ++e) exits.push_back(runner->exit(e));
   LIMBER_ASSIGN(ExitOutcomes outcomes, judge_exits(*runner, set));
-  LIMBER_TRY(outcomes.check());
   if (timed != nullptr) {
     for (size_t e = 0; e < outcomes.endings.size(); ++e) {
       outcomes.endings[e].seconds = timed->endings[e].seconds;
@@ -295,7 +311,7 @@ void add_exits_command(CommandLine& line) {
   ExitsCommand& o = *options;
   Arguments arguments = line.add("exits", "Give an elastic model exits that easy images leave by",
                                  [options] { return run_exits(*options); });
-  add_common(arguments, o);
+  add_common(arguments, o, Arguments::Need::kRequired, kElasticModelHelp);
   arguments.text("-d,--data", o.data, "DATA", "Images that exits are taught on, and judged by those held out",
                  Arguments::Need::kRequired);
   arguments.text(
@@ -311,8 +327,10 @@ void add_exits_command(CommandLine& line) {
   arguments.flag("--again", o.again, "Make exits anew where there are some");
   arguments.parsed("--latency", "LIMIT", "Also name the best exit within this, as in 60% or 12ms",
                    [&o](const std::string& text) { return parse_latency(text, o.latency, o.latency_share); });
-  arguments.choice("--blocks", o.blocks, {"frozen", "tuned"},
-                   "Blocks before exits: the model's own (default), or copies tuned with them");
+  arguments.choice(
+      "--blocks", o.blocks, {"frozen", "tuned", "subnet"},
+      "What runs before an exit: the model's own blocks (default), copies tuned with exits, or a "
+      "subnet that elastify tuned, after which unsure images start again with the model");
   arguments.choice("--labels", o.labels, {"data", "model"},
                    "Whose labels count: the data's (default), or what the model says");
   arguments.number("--held", o.held, int64_t{0}, int64_t{1000000},
@@ -325,13 +343,14 @@ void add_exits_command(CommandLine& line) {
   arguments.number("--padding", o.padding, 0, 1024, "Pixels a random cut may reach beyond the image");
   arguments.choice("--bad-images", o.bad_images, {"fail", "skip"},
                    "Images that cannot be read; default fail");
-  arguments.number("--workers", o.workers, 0, 256, "Threads that read images; default 1");
+  add_workers_argument(arguments, o.workers);
   arguments.footer(
       "MODEL is the folder that 'limber elastify' made; it gets the exits, unless it has some. The "
       "confidence\n"
       "is found on images that exits were not taught on, and is kept in the variant table.\n"
       "Examples:\n"
       "  limber exits elastic --data photos --max-drop 1\n"
+      "  limber exits elastic --data photos --calibration more-photos --blocks subnet\n"
       "  limber exits elastic --data photos --exits 3 --budget 20min --again --json");
 }
 

@@ -94,7 +94,8 @@ void add_export(CommandLine& line) {
   auto options = std::make_shared<ExportCommand>();
   Arguments arguments =
       line.add("export", "Write a model as plain ONNX", [options] { return run_export(*options); });
-  add_common(arguments, *options);
+  add_common(arguments, *options, Arguments::Need::kRequired,
+             "ONNX file, folder of a training, checkpoint or elastic model, or builtin:NAME");
   arguments.text("-o,--output", options->output, "FILE", "File to write", Arguments::Need::kRequired);
   arguments.text("--variant", options->variant, "V", "Of an elastic model, which; default the original");
   arguments.text("--recalibrate", options->recalibrate, "DATA",

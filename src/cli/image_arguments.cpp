@@ -54,4 +54,10 @@ void add_image_arguments(Arguments& arguments, ImageOptions& options) {
   arguments.number("--crop", options.crop, 1, kMaxImageSide, "Then cut this square out of the middle");
 }
 
+void add_workers_argument(Arguments& arguments, int& workers) {
+  arguments.number("--workers", workers, 0, 256,
+                   "Threads that read images ahead; 0: all threads read, between two steps; default 0 when "
+                   "--threads takes every core, else 1");
+}
+
 }  // namespace limber

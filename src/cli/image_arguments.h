@@ -1,4 +1,4 @@
-// --mean, --std, --size and --crop: how pixels become a network's input.
+// How images are read and their pixels become a network's input: --mean, --std, --size, --crop, --workers.
 #pragma once
 
 #include "cli/arguments.h"
@@ -7,5 +7,7 @@
 namespace limber {
 
 void add_image_arguments(Arguments& arguments, ImageOptions& options);
+// --workers; leave kAutoWorkers in it for the default.
+void add_workers_argument(Arguments& arguments, int& workers);
 
 }  // namespace limber

@@ -77,8 +77,9 @@ Result<Tensor> fit_image(Tensor image, const ImageLayout& layout, const ImageOpt
     return resize(image, height > 0 ? height : static_cast<int>(image.shape().dim(0)),
                   width > 0 ? width : static_cast<int>(image.shape().dim(1)));
   }
-  return invalid("--size and --crop give {}x{} pixels, the model wants {}x{}", image.shape().dim(0),
-                 image.shape().dim(1), layout.height.to_string(), layout.width.to_string());
+  return invalid(
+      "--size and --crop give {}x{} pixels, the model wants {}x{}; leave both out to resize to that",
+      image.shape().dim(0), image.shape().dim(1), layout.height.to_string(), layout.width.to_string());
 }
 
 // CHW floats to the order and type of the input.
@@ -141,8 +142,8 @@ Result<Tensor> read_array(const std::string& file, const std::string& name, cons
   if (tensor.dtype() == type.dtype) return tensor;
   if (tensor.dtype() == DType::kF64 && type.dtype == DType::kF32) return converted<double, float>(tensor);
   if (tensor.dtype() == DType::kI32 && type.dtype == DType::kI64) return converted<int32_t, int64_t>(tensor);
-  return invalid("{}: holds {}, input '{}' wants {}", file, dtype_name(tensor.dtype()), name,
-                 dtype_name(type.dtype));
+  return invalid("{}: holds {}, input '{}' wants {}; convert the array, as with astype in numpy", file,
+                 dtype_name(tensor.dtype()), name, dtype_name(type.dtype));
 }
 
 }  // namespace
@@ -170,8 +171,9 @@ Result<std::vector<InputFiles>> assign_files(const Graph& graph, const std::vect
     const bool image = is_image(file);
     const size_t target = image && image_input ? *image_input : free;
     if (target >= names.size()) {
-      return invalid("{}: no input is left for it; the model has {} ({})", file, names.size(),
-                     names.empty() ? "none" : fmt::format("{}", names.front()));
+      return invalid(
+          "{}: no input is left for it; the model has {} ({}); several files for one input must be images",
+          file, names.size(), names.empty() ? "none" : fmt::format("{}", names.front()));
     }
     if (image) image_input = target;
     files[target].push_back(file);

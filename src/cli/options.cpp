@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "train/run_folder.h"
+#include "variant/elastic_folder.h"
 
 namespace limber {
 namespace {
@@ -84,27 +85,36 @@ std::vector<int64_t> parse_dims(const std::string& text) {
   return dims;
 }
 
-void add_common(Arguments& arguments, CommonOptions& options, Arguments::Need model) {
-  arguments.text("model", options.model, "MODEL", "ONNX file, folder of a training, or builtin:NAME", model);
+void add_common(Arguments& arguments, CommonOptions& options, Arguments::Need model, const char* model_help) {
+  arguments.text("model", options.model, "MODEL", model_help, model);
   arguments.flag("--json", options.json, "Machine-readable output");
   arguments.number("--threads", options.threads, 0, 1024, "Threads to use; 0 (default): every core");
-  arguments.number("--batch", options.batch, 1, int64_t{1} << 20, "First dimension of the inputs");
+  arguments.number("--batch", options.batch, 1, int64_t{1} << 20,
+                   "First dimension of the inputs; default: what the file says or the command needs");
   arguments.parsed("--dim", "NAME=N", "Value of an open dimension, as in height=480",
                    [&options](const std::string& text) { return take_dim(options, text); });
   arguments.parsed("--shape", "NAME=DIMS", "Shape of an input, as in image=1x3x224x224; ? keeps a dimension",
                    [&options](const std::string& text) { return take_shape(options, text); });
   arguments.choice("--tune", options.tune, {"auto", "on", "off"},
                    "Time the candidates of every layer; auto: in bench and profile");
-  arguments.text("--tune-cache", options.tune_cache, "FILE", "Where timings are kept between runs");
-  arguments.seed("--seed", options.seed, "Seed of random inputs; default 0");
+  arguments.text("--tune-cache", options.tune_cache, "FILE",
+                 "Where timings are kept; default ~/.cache/limber/tune.json");
+  arguments.seed("--seed", options.seed, "Seed of everything random; default 0");
   arguments.choice("--backend", options.backend, {"cpu", "ref"},
                    "Default cpu; ref: the slow, obvious kernels");
   arguments.flag("--no-optimize", options.as_is, "Compile the graph as it is in the file");
 }
 
+Status refuse_elastic(const std::string& model) {
+  if (!is_elastic(model)) return {};
+  return invalid("{} is an elastic model; 'limber export {} -o model.onnx' makes a model of it", model,
+                 model);
+}
+
 Result<std::string> model_file(const std::string& name) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(name, ignored)) return name;
+  LIMBER_TRY(refuse_elastic(name));
   std::vector<std::string> warnings;
   LIMBER_ASSIGN(const std::string checkpoint, find_checkpoint(name, Which::kBest, warnings));
   for (const std::string& warning : warnings) spdlog::warn("{}", warning);

@@ -28,8 +28,12 @@ struct CommonOptions {
 
 // MODEL, --json, --threads, --batch, --dim, --shape, --tune, --tune-cache, --backend, --seed.
 void add_common(Arguments& arguments, CommonOptions& options,
-                Arguments::Need model = Arguments::Need::kRequired);
+                Arguments::Need model = Arguments::Need::kRequired,
+                const char* model_help = "ONNX file, folder of a training or checkpoint, or builtin:NAME");
+inline constexpr const char* kElasticModelHelp = "Folder that 'limber elastify' made";
 
+// What to do instead, where a command takes no elastic model.
+Status refuse_elastic(const std::string& model);
 // The file to load: of a run its best checkpoint's, of a checkpoint its own; everything else stays as it is.
 Result<std::string> model_file(const std::string& name);
 Result<Model> load(const CommonOptions& options);

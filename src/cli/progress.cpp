@@ -42,8 +42,12 @@ void ProgressLine::clear() {
   visible_ = false;
 }
 
-Progress::Progress(int64_t epochs)
-    : epochs_(epochs), terminal_(::isatty(STDERR_FILENO) != 0), shown_(now_seconds()) {}
+Progress::Progress(int64_t epochs, TrainingTalk talk)
+    : epochs_(epochs),
+      talk_(talk),
+      terminal_(::isatty(STDERR_FILENO) != 0),
+      start_(now_seconds()),
+      shown_(start_) {}
 
 Status Progress::on_step_end(TrainingSession& /*session*/, const StepReport& report) {
   const double now = now_seconds();
@@ -52,11 +56,17 @@ Status Progress::on_step_end(TrainingSession& /*session*/, const StepReport& rep
 }
 
 void Progress::show(const StepReport& report, double now) {
-  shown_ = now;
   const TrainingState& state = report.state;
-  const double done = static_cast<double>(state.batch) / static_cast<double>(report.batches);
+  if (state.seconds <= 0) return;  // the first step of an epoch: nothing is known of it yet
+  shown_ = now;
+  double done = static_cast<double>(state.batch) / static_cast<double>(report.batches);
+  double taken = state.seconds;
+  if (talk_ == TrainingTalk::kBar) {
+    done = (static_cast<double>(state.epoch) + done) / static_cast<double>(epochs_);
+    taken = now - start_;
+  }
   const double rate = static_cast<double>(state.images) / std::max(state.seconds, 1e-9);
-  const double left = state.seconds * (1 - done) / std::max(done, 1e-9);
+  const double left = taken * (1 - done) / std::max(done, 1e-9);
   const std::string text = fmt::format(
       "loss {:.4f}  accuracy {:.1f} %  {:.0f} images/s  {} left",
       state.loss_sum / static_cast<double>(state.batch),
@@ -77,6 +87,7 @@ void Progress::clear() {
 }
 
 Status Progress::on_epoch_end(const EpochReport& report) {
+  if (talk_ == TrainingTalk::kBar) return {};
   clear();
   std::string validation;
   if (report.validation) {

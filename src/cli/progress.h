@@ -23,9 +23,14 @@ class ProgressLine {
   bool visible_ = false;  // a line is on the screen
 };
 
+enum class TrainingTalk : uint8_t {
+  kAll,  // a bar for each epoch and a line at its end
+  kBar,  // one bar for the whole training
+};
+
 class Progress : public TrainerHook {
  public:
-  explicit Progress(int64_t epochs);
+  explicit Progress(int64_t epochs, TrainingTalk talk = TrainingTalk::kAll);
   Status on_step_end(TrainingSession& session, const StepReport& report) override;
   Status on_epoch_end(const EpochReport& report) override;
   void clear();  // the bar, before something else is printed
@@ -34,7 +39,9 @@ class Progress : public TrainerHook {
   void show(const StepReport& report, double now);
 
   const int64_t epochs_;
+  const TrainingTalk talk_;
   const bool terminal_;
+  const double start_;
   double shown_;          // when
   bool visible_ = false;  // a bar is on the screen
 };

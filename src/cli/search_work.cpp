@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "cli/image_arguments.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 #include "device/cpu.h"
@@ -23,7 +24,7 @@ void add_image_source(Arguments& arguments, ImageSource& source, Arguments::Need
   arguments.choice("--split", source.split, {"train", "test"},
                    "Which part, where the data has parts; default test");
   arguments.number("--images", source.images, 1, 1000000, "How many of them; default 500");
-  arguments.number("--workers", source.workers, 0, 256, "Threads that read images; default 1");
+  add_workers_argument(arguments, source.workers);
 }
 
 std::string machine_context(int threads) {
@@ -70,6 +71,7 @@ Status load_images(SearchWork& work, const ImageSource& source, const CommonOpti
   how.batch = std::min<int64_t>(batch, static_cast<int64_t>(data->size()));
   how.seed = options.seed;
   how.workers = source.workers;
+  how.threads = work.threads;
   how.augment = false;
   how.augmentation = work.folder.info.input;
   LIMBER_ASSIGN(const auto loader, Loader::make(std::move(data), how));

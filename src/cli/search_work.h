@@ -17,7 +17,7 @@ namespace limber {
 struct ImageSource {
   std::string data, split = "test", labels = "data";
   int64_t images = 500;
-  int workers = 1;
+  int workers = kAutoWorkers;
 };
 void add_image_source(Arguments& arguments, ImageSource& source, Arguments::Need data);
 

@@ -50,7 +50,7 @@ void declare_data(Arguments& arguments, TrainCommand& o) {
   arguments.number("--mixup", o.trainer.mixup, 0.0, 100.0, "Blend pairs of images, by Beta(N, N)");
   arguments.choice("--bad-images", o.bad_images, {"fail", "skip"},
                    "Images that cannot be read; default fail");
-  arguments.number("--workers", o.trainer.workers, 0, 256, "Threads that read images; default 1");
+  add_workers_argument(arguments, o.trainer.workers);
 }
 
 void declare_method(Arguments& arguments, TrainCommand& o) {
@@ -106,7 +106,7 @@ void declare_elastic(Arguments& arguments, TrainCommand& o) {
                    "Epochs from one choice of tensors to the next; default 3");
   arguments.number("--interval-steps", o.elastic.interval_steps, 0, kMany, "The same in updates");
   arguments.number("--early", o.elastic.early, 0.0, 0.9,
-                   "Spend more of the time early: the share falls from 1+X to 1-X times rho; default 0.5");
+                   "Spend more of the time early: the share falls from 1+N to 1-N times --rho; default 0.5");
   arguments.choice("--importance", o.importance, {"gain", "gradient-norm", "magnitude"},
                    "What a tensor is worth: gradient times update (default), or to compare with");
   arguments.texts("--always-train", o.elastic.always, "PATTERN", "Tensors that are part of every choice");
@@ -118,7 +118,7 @@ void declare_run(Arguments& arguments, TrainCommand& o) {
                  Arguments::Need::kRequired);
   arguments.flag("--resume", o.resume, "Go on where RUN stopped; from the start when it has not begun");
   arguments.number("--checkpoint-every", t.checkpoint_every, 0, kMany,
-                   "Updates; also at every end of an epoch");
+                   "Updates from one checkpoint to the next; one is written after every epoch, too");
   arguments.number("--eval-every", t.evaluate_every, 1, kMany,
                    "Epochs from one evaluation to the next; default 1");
   arguments.number("--patience", t.patience, 0, kMany, "End after so many evaluations without a better one");

@@ -22,6 +22,8 @@ int64_t newest_opset() {
 
 }  // namespace
 
+std::string version_number() { return LIMBER_VERSION; }
+
 std::string version_text() {
   const CpuInfo cpu = cpu_info();
   return fmt::format(

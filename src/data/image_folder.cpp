@@ -60,7 +60,9 @@ Status no_images(const std::string& folder, const Listing& listing) {
 Status check_classes(const std::string& root, const ClassNames& found, const ClassNames& expected) {
   for (const std::string& name : expected) {
     if (std::find(found.begin(), found.end(), name) != found.end()) continue;
-    return error(Code::kNotFound, "{}: no folder for class '{}'; found {}", root, name, quote_some(found));
+    return error(Code::kNotFound,
+                 "{}: no folder for class '{}'; found {}. There must be one for each class that is known",
+                 root, name, quote_some(found));
   }
   for (const std::string& name : found) {
     if (std::find(expected.begin(), expected.end(), name) != expected.end()) continue;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "base/hash.h"
+#include "base/parallel.h"
 
 namespace limber {
 namespace {
@@ -49,13 +51,19 @@ Status check(const LoaderOptions& options) {
   if (options.batch < 1 || options.batch > kMaxBatch) {
     return invalid("a batch of {}; expected 1..{}", options.batch, kMaxBatch);
   }
-  if (options.workers < 0 || options.workers > kMaxWorkers) {
+  if (options.workers < kAutoWorkers || options.workers > kMaxWorkers) {
     return invalid("{} loader threads; expected 0..{}", options.workers, kMaxWorkers);
   }
   if (!(options.mixup >= 0 && options.mixup <= 100)) {
     return invalid("mixup {}; expected 0 (off) to 100", options.mixup);
   }
   return {};
+}
+
+LoaderOptions decided(LoaderOptions options) {
+  if (options.threads <= 0) options.threads = available_cores();
+  if (options.workers == kAutoWorkers) options.workers = options.threads < available_cores() ? 1 : 0;
+  return options;
 }
 
 }  // namespace
@@ -75,10 +83,10 @@ Result<std::unique_ptr<Loader>> Loader::make(std::shared_ptr<const Dataset> data
 Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options,
                const Augmenter& augmenter)
     : dataset_(std::move(dataset)),
-      options_(options),
+      options_(decided(options)),
       augmenter_(augmenter),
       order_(dataset_->size()),
-      prefetcher_(options.workers, [this](int64_t batch) { return produce(batch); }) {}
+      prefetcher_(options_.workers, [this](int64_t batch) { return produce(batch); }) {}
 
 int64_t Loader::batches() const {
   const auto size = static_cast<int64_t>(dataset_->size());
@@ -137,30 +145,37 @@ Status Loader::fill(int64_t batch, Made& made) const {
   const auto pixels = made.batch.images.data<float>();
   const auto labels = made.batch.labels.data<int64_t>();
   const size_t each = augmenter_.output_size();
-  for (size_t i = 0; i < static_cast<size_t>(size); ++i) {
-    LIMBER_ASSIGN(const Loaded image,
-                  load(static_cast<size_t>(first) + i, pixels.subspan(i * each, each), made.bad));
-    labels[i] = image.label;
-    made.batch.samples.push_back(static_cast<uint32_t>(image.index));
+  std::vector<Loaded> loaded(static_cast<size_t>(size));
+  const ThreadScope scope(options_.workers == 0 ? options_.threads : 1);
+  parallel_for(size, 1, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      loaded[i] = load(static_cast<size_t>(first) + i, pixels.subspan(i * each, each));
+  });
+  for (size_t i = 0; i < loaded.size(); ++i) {
+    std::move(loaded[i].bad.begin(), loaded[i].bad.end(), std::back_inserter(made.bad));
+    LIMBER_TRY(loaded[i].status);
+    labels[i] = loaded[i].label;
+    made.batch.samples.push_back(static_cast<uint32_t>(loaded[i].index));
   }
   made.batch.size = size;
   return options_.mixup > 0 ? mix(first, made.batch) : Status();
 }
 
 // Writes the image at `position` of the epoch, or the one that takes its place, and says which it is.
-Result<Loader::Loaded> Loader::load(size_t position, std::span<float> chw, std::vector<BadImage>& bad) const {
+Loader::Loaded Loader::load(size_t position, std::span<float> chw) const {
   const size_t tries = std::min(order_.size(), kMaxBadInARow);
-  Status first_failure;
+  Loaded loaded;
   for (size_t i = 0; i < tries; ++i) {
-    const size_t index = order_[(position + i) % order_.size()];
-    const auto label = load_index(index, position, chw);
-    if (label.ok()) return Loaded{index, *label};
-    if (options_.on_bad_image == OnBadImage::kFail) return label.status();
-    bad.push_back({index, label.status().message()});
-    if (i == 0) first_failure = label.status();
+    loaded.index = order_[(position + i) % order_.size()];
+    const auto label = load_index(loaded.index, position, chw);
+    loaded.status = label.status();
+    if (label.ok()) loaded.label = *label;
+    if (label.ok() || options_.on_bad_image == OnBadImage::kFail) return loaded;
+    loaded.bad.push_back({loaded.index, label.status().message()});
   }
-  return error(first_failure.code(), "{} images in a row cannot be read; the first: {}", tries,
-               first_failure.message());
+  loaded.status = error(loaded.status.code(), "{} images in a row cannot be read; the first: {}", tries,
+                        loaded.bad[0].message);
+  return loaded;
 }
 
 Result<int64_t> Loader::load_index(size_t index, size_t position, std::span<float> chw) const {

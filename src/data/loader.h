@@ -17,11 +17,16 @@ enum class OnBadImage : uint8_t {
   kSkip,  // the next image of the epoch that can be read takes its place, label included
 };
 
+// Threads that compute lose more to one that wants their core than its work takes: no worker when they have
+// every core, else one.
+inline constexpr int kAutoWorkers = -1;
+
 struct LoaderOptions {
   int64_t batch = 32;
   bool shuffle = true;  // a new order each epoch
   uint64_t seed = 0;
-  int workers = 1;         // threads that decode ahead, each up to two batches; 0: next() does the work
+  int workers = kAutoWorkers;  // threads that decode ahead, each up to two batches; 0: next() does the work
+  int threads = 0;         // those that compute, which next() may use when it does the work; 0: every core
   bool drop_last = false;  // leave out a last batch that is not full
   bool augment = true;     // the training version of `augmentation`; false: the evaluation version
   AugmentOptions augmentation;
@@ -37,9 +42,9 @@ struct Batch {
   int64_t size = 0;               // 0: the epoch is over, and there are no tensors
 };
 
-// What comes out depends on the data set, the options but `workers`, the epoch and the number of the batch,
-// and on nothing else: training that resumes in the middle of an epoch sees what it would have seen.
-// Use from one thread.
+// What comes out depends on the data set, the options but `workers` and `threads`, the epoch and the number
+// of the batch, and on nothing else: training that resumes in the middle of an epoch sees what it would have
+// seen. Use from one thread.
 class Loader {
  public:
   static Result<std::unique_ptr<Loader>> make(std::shared_ptr<const Dataset> dataset,
@@ -80,15 +85,17 @@ class Loader {
   Made produce(int64_t batch) const;
   Status fill(int64_t batch, Made& made) const;
   struct Loaded {
-    size_t index;
-    int64_t label;
+    Status status;
+    size_t index = 0;
+    int64_t label = 0;
+    std::vector<BadImage> bad;
   };
-  Result<Loaded> load(size_t position, std::span<float> chw, std::vector<BadImage>& bad) const;
+  Loaded load(size_t position, std::span<float> chw) const;
   Result<int64_t> load_index(size_t index, size_t position, std::span<float> chw) const;
   Status mix(int64_t first, Batch& batch) const;
 
   const std::shared_ptr<const Dataset> dataset_;
-  const LoaderOptions options_;
+  const LoaderOptions options_;  // with kAutoWorkers replaced
   const Augmenter augmenter_;
   // Read by workers; written only while none works.
   uint64_t epoch_ = 0;

@@ -1,5 +1,6 @@
 // Geometry and arithmetic on decoded images.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -25,49 +26,56 @@ Status check_side(int64_t height, int64_t width) {
 
 uint8_t to_byte(float value) { return static_cast<uint8_t>(std::clamp(value + 0.5F, 0.F, 255.F)); }
 
-// Which source samples make one destination sample, and how much of each.
+// Which source samples make each destination sample, and how much of each.
 struct Taps {
-  int64_t first = 0;
+  struct Sample {
+    int64_t first, count;
+    size_t weights;  // where they begin
+  };
+  std::vector<Sample> samples;
   std::vector<float> weights;
 };
 
-std::vector<Taps> bilinear_taps(int64_t source, int64_t target) {
+Taps bilinear_taps(int64_t source, int64_t target) {
   const double scale = static_cast<double>(source) / static_cast<double>(target);
   const double support = std::max(1.0, scale);
-  std::vector<Taps> all(static_cast<size_t>(target));
+  Taps taps;
+  taps.samples.reserve(static_cast<size_t>(target));
   for (int64_t i = 0; i < target; ++i) {
     const double centre = (static_cast<double>(i) + 0.5) * scale;
     const int64_t first = std::max<int64_t>(0, static_cast<int64_t>(centre - support + 0.5));
     const int64_t last = std::min(source, static_cast<int64_t>(centre + support + 0.5));
-    Taps& taps = all[static_cast<size_t>(i)];
-    taps.first = first;
+    const size_t begin = taps.weights.size();
+    taps.samples.push_back({first, last - first, begin});
     double sum = 0;
     for (int64_t s = first; s < last; ++s) {
       const double weight = std::max(0.0, 1 - std::abs((static_cast<double>(s) + 0.5 - centre) / support));
       taps.weights.push_back(static_cast<float>(weight));
       sum += weight;
     }
-    for (float& weight : taps.weights) weight = static_cast<float>(weight / sum);
+    for (size_t w = begin; w < taps.weights.size(); ++w)
+      taps.weights[w] = static_cast<float>(taps.weights[w] / sum);
   }
-  return all;
+  return taps;
 }
 
 // One source row at the destination's width, rounded to bytes (as Pillow does between its two passes).
-void resize_row(const uint8_t* pixels, int64_t channels, const std::vector<Taps>& columns,
-                std::vector<uint8_t>& row) {
-  row.resize(columns.size() * static_cast<size_t>(channels));
-  uint8_t* out = row.data();
-  for (const Taps& taps : columns) {
-    for (int64_t c = 0; c < channels; ++c) {
-      const uint8_t* sample = pixels + taps.first * channels + c;
-      float sum = 0;
-      for (float weight : taps.weights) {
-        sum += weight * static_cast<float>(*sample);
-        sample += channels;
-      }
-      *out++ = to_byte(sum);
+template <int kChannels>
+void resize_row(const uint8_t* pixels, const Taps& columns, uint8_t* out) {
+  for (const Taps::Sample& sample : columns.samples) {
+    const uint8_t* pixel = pixels + sample.first * kChannels;
+    const float* weights = &columns.weights[sample.weights];
+    std::array<float, kChannels> sums{};
+    for (int64_t t = 0; t < sample.count; ++t, pixel += kChannels) {
+      for (size_t c = 0; c < kChannels; ++c) sums[c] += weights[t] * static_cast<float>(pixel[c]);
     }
+    for (const float sum : sums) *out++ = to_byte(sum);
   }
+}
+
+// Bytes may alias anything, which would keep this from being vectorised.
+void add_row(const uint8_t* __restrict row, size_t count, float weight, float* __restrict sum) {
+  for (size_t i = 0; i < count; ++i) sum[i] += weight * static_cast<float>(row[i]);
 }
 
 }  // namespace
@@ -77,25 +85,31 @@ Result<Tensor> resize(const Tensor& image, int height, int width) {
   LIMBER_TRY(check_side(height, width));
   if (from.height == height && from.width == width) return image;
   LIMBER_ASSIGN(Tensor out, Tensor::allocate({DType::kU8, Shape{height, width, from.channels}}));
-  const auto columns = bilinear_taps(from.width, width);
-  const auto rows = bilinear_taps(from.height, height);
+  LIMBER_ASSERT(from.channels == 1 || from.channels == 3);
+  const Taps columns = bilinear_taps(from.width, width), rows = bilinear_taps(from.height, height);
   const uint8_t* source = image.data<uint8_t>().data();
   uint8_t* target = out.data<uint8_t>().data();
 
-  // Rows already narrowed, kept while a destination row still reads them.
-  std::vector<std::vector<uint8_t>> narrowed(static_cast<size_t>(from.height));
-  std::vector<float> sum(static_cast<size_t>(width * from.channels));
-  size_t released = 0;
-  for (const Taps& taps : rows) {
-    for (; static_cast<int64_t>(released) < taps.first; ++released)
-      std::vector<uint8_t>().swap(narrowed[released]);
+  // Rows already narrowed: as many as a destination row may read.
+  const auto stride = static_cast<size_t>(width * from.channels);
+  int64_t most = 1;
+  for (const Taps::Sample& sample : rows.samples) most = std::max(most, sample.count);
+  std::vector<uint8_t> narrowed(static_cast<size_t>(most) * stride);
+  std::vector<float> sum(stride);
+  int64_t next = 0;
+  for (const Taps::Sample& sample : rows.samples) {
     std::fill(sum.begin(), sum.end(), 0.F);
-    int64_t y = taps.first;
-    for (float weight : taps.weights) {
-      auto& row = narrowed[static_cast<size_t>(y)];
-      if (row.empty()) resize_row(source + y * from.width * from.channels, from.channels, columns, row);
-      for (size_t i = 0; i < sum.size(); ++i) sum[i] += weight * static_cast<float>(row[i]);
-      ++y;
+    next = std::max(next, sample.first);
+    for (int64_t t = 0; t < sample.count; ++t) {
+      const int64_t y = sample.first + t;
+      uint8_t* row = narrowed.data() + static_cast<size_t>(y % most) * stride;
+      if (y == next) {
+        const uint8_t* pixels = source + y * from.width * from.channels;
+        from.channels == 3 ? resize_row<3>(pixels, columns, row) : resize_row<1>(pixels, columns, row);
+        ++next;
+      }
+      const float weight = rows.weights[sample.weights + static_cast<size_t>(t)];
+      add_row(row, stride, weight, sum.data());
     }
     target = std::transform(sum.begin(), sum.end(), target, to_byte);
   }

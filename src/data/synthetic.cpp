@@ -1,5 +1,8 @@
 #include "data/synthetic.h"
 
+#include <mutex>
+#include <optional>
+
 #include "base/hash.h"
 #include "data/canvas.h"
 #include "data/classes.h"
@@ -10,6 +13,7 @@ namespace {
 
 constexpr size_t kTrainCount = 10000, kTestCount = 2000;
 constexpr int kMinSize = 8, kMaxSize = 1024;
+constexpr size_t kKeptBytes = size_t{64} << 20;
 constexpr std::string_view kPrefix = "synthetic";
 
 Colour random_colour(Random& random) {
@@ -135,15 +139,36 @@ Canvas draw_scene(int size, int shape, Random& random) {
   return canvas;
 }
 
+// Images that were drawn are kept where all of them are small: drawing one takes longer than training a small
+// network on it.
 class Synthetic : public Dataset {
  public:
-  explicit Synthetic(const SyntheticOptions& options) : Dataset(shape_names()), options_(options) {}
+  explicit Synthetic(const SyntheticOptions& options) : Dataset(shape_names()), options_(options) {
+    const auto side = static_cast<size_t>(options.size);
+    if (options.count <= kKeptBytes / (3 * side * side)) kept_.resize(options.count);
+  }
   size_t size() const override { return options_.count; }
   int64_t label(size_t index) const override { return static_cast<int64_t>(index % kShapes); }
   std::string name(size_t index) const override {
     return fmt::format("synthetic {} image {}", split_name(options_.split), index);
   }
   Result<Sample> get(size_t index) const override {
+    if (kept_.empty()) {
+      LIMBER_ASSIGN(Tensor image, draw_image(index));
+      return Sample{std::move(image), label(index)};
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      if (kept_[index]) return Sample{*kept_[index], label(index)};
+    }
+    LIMBER_ASSIGN(const Tensor image, draw_image(index));
+    const std::lock_guard lock(mutex_);
+    kept_[index] = image;
+    return Sample{image, label(index)};
+  }
+
+ private:
+  Result<Tensor> draw_image(size_t index) const {
     const auto split = static_cast<uint64_t>(options_.split);
     Random random(Hasher().add(options_.seed).add(split).add(index).digest());
     const Canvas scene = draw_scene(options_.size, static_cast<int>(label(index)), random);
@@ -151,11 +176,12 @@ class Synthetic : public Dataset {
     if (!options_.shifts.empty()) {
       LIMBER_ASSIGN(image, apply_shifts(image, options_.shifts, random.next()));
     }
-    return Sample{std::move(image), label(index)};
+    return image;
   }
 
- private:
   SyntheticOptions options_;
+  mutable std::mutex mutex_;  // of what follows
+  mutable std::vector<std::optional<Tensor>> kept_;
 };
 
 // Whether `item` sets one of the numbers.
@@ -203,7 +229,7 @@ Result<SyntheticOptions> parse_synthetic(std::string_view spec) {
     if (!setting.ok()) return setting.status().in(spec);
     if (*setting) continue;
     auto shift = parse_shifts(item);
-    if (!shift.ok()) return shift.status().in(spec);
+    if (!shift.ok()) return invalid("{}: {}; or count=N, size=N, seed=N", spec, shift.status().message());
     if (shift->empty()) return invalid("{}: nothing between two commas", spec);
     options.shifts.insert(options.shifts.end(), shift->begin(), shift->end());
   }

@@ -19,9 +19,11 @@ using nlohmann::json;
 constexpr int64_t kSurveyParts = 4;
 constexpr int64_t kSurveySteps = 4;  // for each part; the first is not timed, its memory is new
 constexpr int64_t kSurveyLength = (kSurveyParts + 2) * kSurveySteps;
-constexpr double kOtherMachine = 1.3;  // so much slower or faster than in the survey, its times mean little
-constexpr int64_t kProbeSteps = 4;     // gradients of one batch alone say little
-constexpr int64_t kRefreshEvery = 64;  // steps from one look at the times to the next
+constexpr double kOtherMachine = 1.3;    // so much slower or faster than in the survey, its times mean little
+constexpr int64_t kProbeSteps = 4;       // gradients of one batch alone say little
+constexpr int64_t kRefreshEvery = 64;    // steps from one look at the times to the next
+constexpr int64_t kReconsiderAfter = 4;  // steps of a choice
+constexpr double kWorthReconsidering = 0.03;
 constexpr double kLargestCorrection = 1.12;
 constexpr int kMemoryRounds = 12;
 constexpr double kLeastMore = 1.1;  // times the least that a step can take: what the end of a training has
@@ -30,14 +32,6 @@ constexpr std::array<std::string_view, 3> kImportances = {"gain", "gradient-norm
 
 size_t size_of(const TensorMask& mask) {
   return static_cast<size_t>(std::count(mask.begin(), mask.end(), true));
-}
-
-std::vector<size_t> indices_of(const TensorMask& mask) {
-  std::vector<size_t> indices;
-  for (size_t k = 0; k < mask.size(); ++k) {
-    if (mask[k]) indices.push_back(k);
-  }
-  return indices;
 }
 
 }  // namespace
@@ -124,88 +118,6 @@ Status ElasticTrainer::on_begin(TrainingSession& session, const TrainingState& /
   return trained_.empty() ? Status() : train_mask(session, trained_, thrift);
 }
 
-void ElasticTrainer::save(OptionTexts& notes) const {
-  json effects = json::array();
-  for (const Effect& e : effects_) effects.push_back({e.gain, e.gradient_squares, e.weight_squares});
-  const json note = {{"stage", static_cast<int>(stage_)},
-                     {"stage_steps", stage_steps_},
-                     {"stage_end", stage_end_},
-                     {"rho", rho_},
-                     {"debt", debt_},
-                     {"survey_seconds", survey_seconds_},
-                     {"surveyed_at", surveyed_at_},
-                     {"surveyed_full", surveyed_full_},
-                     {"correction", correction_},
-                     {"bias", bias_},
-                     {"overhead", overhead_},
-                     {"effects", effects},
-                     {"chosen", indices_of(selection_.mask)},
-                     {"trained", indices_of(trained_)},
-                     {"chosen_seconds", selection_.seconds},
-                     {"chosen_importance", selection_.importance},
-                     {"chosen_share", selection_.share},
-                     {"within", selection_.within},
-                     {"left", left_},
-                     {"returned", returned_},
-                     {"times", costs_->times()},
-                     {"kept_times", costs_->kept_times()}};
-  notes["elastic"] = note.dump();
-}
-
-Status ElasticTrainer::restore() {
-  const size_t tensors = costs_->tensors().size();
-  try {
-    const json note = json::parse(restored_);
-    const int stage = note.at("stage");
-    stage_steps_ = note.at("stage_steps");
-    stage_end_ = note.at("stage_end");
-    rho_ = note.at("rho");
-    asked_rho_ = rho_;
-    debt_ = note.at("debt");
-    survey_seconds_ = note.at("survey_seconds");
-    surveyed_at_ = note.value("surveyed_at", int64_t{0});  // older versions knew one survey only
-    surveyed_full_ = note.value("surveyed_full", 0.0);
-    correction_ = note.at("correction");
-    bias_ = note.at("bias");
-    overhead_ = note.at("overhead");
-    selection_.seconds = note.at("chosen_seconds");
-    selection_.importance = note.at("chosen_importance");
-    selection_.share = note.at("chosen_share");
-    selection_.within = note.at("within");
-    left_ = note.at("left").get<std::vector<int64_t>>();
-    returned_ = note.at("returned").get<std::vector<int64_t>>();
-    auto times = note.at("times").get<StepCosts::Times>();
-    auto kept_times = note.value("kept_times", StepCosts::Times());
-    const auto has_any = [](const auto& entry) { return !entry.second.empty(); };
-    const bool timed = std::all_of(times.begin(), times.end(), has_any) &&
-                       std::all_of(kept_times.begin(), kept_times.end(), has_any);
-    const auto effects = note.at("effects").get<std::vector<std::array<double, 3>>>();
-    const auto chosen = note.at("chosen").get<std::vector<size_t>>();
-    const auto trained = note.at("trained").get<std::vector<size_t>>();
-    const auto known = [&](size_t k) { return k < tensors; };
-    const bool sizes = left_.size() == tensors && returned_.size() == tensors && effects.size() == tensors &&
-                       std::all_of(chosen.begin(), chosen.end(), known) &&
-                       std::all_of(trained.begin(), trained.end(), known);
-    if (!sizes || !timed || stage < 0 || stage > static_cast<int>(Stage::kTrain) ||
-        !(rho_ > 0 && rho_ <= 1) || stage_steps_ < 0 ||
-        (stage == static_cast<int>(Stage::kTrain) && chosen.empty()))
-      return error(Code::kCorrupt,
-                   "the note about elastic training in the checkpoint does not fit the model");
-    stage_ = static_cast<Stage>(stage);
-    costs_->set_times(std::move(times), std::move(kept_times));
-    for (size_t k = 0; k < tensors; ++k) effects_[k] = {effects[k][0], effects[k][1], effects[k][2]};
-    selection_.mask.assign(chosen.empty() ? 0 : tensors, false);
-    for (size_t k : chosen) selection_.mask[k] = true;
-    trained_.assign(trained.empty() ? 0 : tensors, false);
-    for (size_t k : trained) trained_[k] = true;
-  } catch (const json::exception& problem) {
-    return error(Code::kCorrupt, "the note about elastic training in the checkpoint cannot be read: {}",
-                 problem.what());
-  }
-  restored_.clear();
-  return {};
-}
-
 // --- the loop ----------------------------------------------------------------------------------------------
 
 Status ElasticTrainer::on_step_begin(TrainingSession& session, const TrainingState& state) {
@@ -231,8 +143,9 @@ Status ElasticTrainer::advance(TrainingSession& session, int64_t step) {
     if (changed) return begin_probe(session, step);
     return stage_steps_ < kProbeSteps ? Status() : choose(session, step);
   }
-  if (!changed && step < stage_end_) return {};
-  const bool stale = survey_is_stale(step);
+  if (!changed && step < stage_end_)
+    return stage_steps_ == kReconsiderAfter ? reconsider(session, step) : Status();
+  const bool stale = !changed && survey_is_stale(step);  // who asks for another share gets it at once
   end_choice(step);
   return stale ? begin_survey(session, step) : begin_probe(session, step);
 }
@@ -297,18 +210,32 @@ Status ElasticTrainer::begin_probe(TrainingSession& session, int64_t step) {
 
 Status ElasticTrainer::choose(TrainingSession& session, int64_t step) {
   learn_bias();
-  SelectionRequest request{importance(), budget(step), std::numeric_limits<double>::infinity(), always_, {}};
-  const TensorMask before = selection_.mask;
-  if (options_.one_way) {
-    for (const bool chosen : before) request.never.push_back(!chosen);
-  }
-  selection_ = select_tensors(*costs_, request);
-  if (session.options().memory_limit > 0) LIMBER_TRY(fit_memory(session, request));
-  count_changes(before, selection_.mask);
-  LIMBER_TRY(train_mask(session, selection_.mask, Thrift::kTime));
+  before_ = selection_.mask;
   stage_ = Stage::kTrain;
   stage_steps_ = 0;
   stage_end_ = step + interval() - kProbeSteps;
+  return select(session, step);
+}
+
+// Times of gradients that were only seen in surveys and probes are better known now.
+Status ElasticTrainer::reconsider(TrainingSession& session, int64_t step) {
+  if (options_.one_way) return {};  // a second choice might take back what the first left out
+  const double now = costs_->predict(selection_.mask) / selection_.seconds;
+  if (std::abs(now - 1) < kWorthReconsidering) return {};
+  count_changes(-1);
+  return select(session, step);
+}
+
+// The best choice by what is known of effects and times.
+Status ElasticTrainer::select(TrainingSession& session, int64_t step) {
+  SelectionRequest request{importance(), budget(step), std::numeric_limits<double>::infinity(), always_, {}};
+  if (options_.one_way) {
+    for (const bool chosen : before_) request.never.push_back(!chosen);
+  }
+  selection_ = select_tensors(*costs_, request);
+  if (session.options().memory_limit > 0) LIMBER_TRY(fit_memory(session, request));
+  count_changes(+1);
+  LIMBER_TRY(train_mask(session, selection_.mask, Thrift::kTime));
   measured_.clear();
   slower_.clear();
   return record_choice(session, step);
@@ -333,7 +260,7 @@ Status ElasticTrainer::on_step_end(TrainingSession& session, const StepReport& r
   if (settled && stage_ == Stage::kSurvey)
     costs_->survey(session.timed_plan(), session.step_seconds(), session.thrift() == Thrift::kTime);
   else if (settled)
-    slower = costs_->observe(session.timed_plan(), session.step_seconds());
+    slower = costs_->observe(session.timed_plan(), session.step_seconds(), session.thrift() == Thrift::kTime);
   if (settled && stage_ == Stage::kProbe)
     twice = costs_->spent_twice(session.timed_plan(), session.step_seconds());
   const double seconds = session.last_seconds() / slower;
@@ -424,11 +351,12 @@ Status ElasticTrainer::train_mask(TrainingSession& session, TensorMask mask, Thr
   return {};
 }
 
-void ElasticTrainer::count_changes(const TensorMask& before, const TensorMask& after) {
-  if (before.empty()) return;
-  for (size_t k = 0; k < after.size(); ++k) {
-    if (before[k] && !after[k]) ++left_[k];
-    if (!before[k] && after[k] && left_[k] > 0) ++returned_[k];
+// From the interval before to this one; by -1 to take it back.
+void ElasticTrainer::count_changes(int by) {
+  const TensorMask& after = selection_.mask;
+  for (size_t k = 0; k < before_.size(); ++k) {
+    if (before_[k] && !after[k]) left_[k] += by;
+    if (!before_[k] && after[k] && left_[k] > 0) returned_[k] += by;
   }
 }
 

@@ -55,7 +55,8 @@ std::vector<std::string> names_of(const StepCosts& costs, const TensorMask& mask
 // that the time of any choice is known; parts, and every activation twice that can be computed
 // twice, since training everything at once would need the memory that the choice is to save. Then, for each
 // interval, a few steps on all tensors within reach of the budget show what each is worth, and the best
-// choice is trained until the next interval. Every one of these steps trains: no gradient is computed for
+// choice is trained until the next interval; its first steps show whether it takes as long as it should, and
+// if not, there is a second choice. Every one of these steps trains: no gradient is computed for
 // measuring alone. What surveys and probes take beyond the budget is saved in the steps that follow. When the
 // machine turns out to be another one than in the survey (something else began or stopped running on it), the
 // next interval begins with a new survey.
@@ -99,6 +100,8 @@ class ElasticTrainer : public TrainerHook {
   Status survey_part(TrainingSession& session);
   Status begin_probe(TrainingSession& session, int64_t step);
   Status choose(TrainingSession& session, int64_t step);
+  Status reconsider(TrainingSession& session, int64_t step);
+  Status select(TrainingSession& session, int64_t step);
   Status fit_memory(TrainingSession& session, SelectionRequest& request);
   Status train_mask(TrainingSession& session, TensorMask mask, Thrift thrift);
   Status train_what_fits(TrainingSession& session, TensorMask mask, Thrift thrift);
@@ -108,7 +111,7 @@ class ElasticTrainer : public TrainerHook {
   void learn_bias();
   int64_t interval() const;
   std::vector<double> importance() const;
-  void count_changes(const TensorMask& before, const TensorMask& after);
+  void count_changes(int by);
   void end_choice(int64_t step);
   Status record_choice(TrainingSession& session, int64_t step);
 
@@ -131,6 +134,7 @@ class ElasticTrainer : public TrainerHook {
   double bias_ = 1;           // the same for probes: what steps take beyond the medians of their nodes
   std::vector<Effect> effects_;
   Selection selection_;
+  TensorMask before_;                     // the choice of the interval before; empty in the first
   TensorMask trained_;                    // now, whatever the stage
   std::vector<int64_t> left_, returned_;  // by tensor: how often
   std::string restored_;                  // the note, until on_begin()

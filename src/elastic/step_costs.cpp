@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "base/median.h"
@@ -80,6 +81,14 @@ std::map<std::string, double> sums_by_key(const Plan& plan, std::span<const doub
 }
 
 }  // namespace
+
+std::vector<size_t> indices_of(const TensorMask& mask) {
+  std::vector<size_t> indices;
+  for (size_t k = 0; k < mask.size(); ++k) {
+    if (mask[k]) indices.push_back(k);
+  }
+  return indices;
+}
 
 StepCosts::StepCosts(const Graph& full, std::vector<std::string> tensors)
     : tensors_(std::move(tensors)), nodes_(full.num_nodes()) {
@@ -189,40 +198,26 @@ void StepCosts::for_each_time(Times& times, const Plan& plan, const std::map<std
 }
 
 void StepCosts::survey(const Plan& plan, std::span<const double> seconds, bool keeps) {
-  for_each_time(keeps ? kept_times_ : times_, plan, sums_by_key(plan, seconds),
+  for_each_time(keeps ? times_ : thrifty_times_, plan, sums_by_key(plan, seconds),
                 [](std::vector<double>& samples, double time, bool) {
                   samples.assign(1, samples.empty() ? time : std::min(samples[0], time));
                 });
 }
 
-// Gradients that were seen both ways tell how much longer the others take when activations are kept.
 void StepCosts::end_survey() {
-  double both_ways = 0, kept = 0;
-  for (const NodeCost& node : nodes_) {
-    const auto twice = times_.find(node.key), once = kept_times_.find(node.key);
-    if (node.always || twice == times_.end() || once == kept_times_.end()) continue;
-    both_ways += twice->second[0];
-    kept += once->second[0];
-  }
-  const double ratio = both_ways > 0 && kept > 0 ? kept / both_ways : 1;
-  for (const NodeCost& node : nodes_) {
-    const auto it = times_.find(node.key);
-    if (!node.always && it != times_.end()) it->second[0] *= ratio;
-  }
-  for (const auto& [key, samples] : kept_times_) times_[key] = samples;
-  kept_times_.clear();
   slower_ = 1;
   take_times();
 }
 
-double StepCosts::observe(const Plan& plan, std::span<const double> seconds) {
+double StepCosts::observe(const Plan& plan, std::span<const double> seconds, bool keeps) {
   const std::map<std::string, double> sums = sums_by_key(plan, seconds);
   slower_ = how_slow(sums, trained_by(plan));
-  for_each_time(times_, plan, sums, [this](std::vector<double>& samples, double time, bool always) {
-    if (always && !samples.empty()) return;  // what others are measured by stays
-    if (samples.size() == kRemembered) samples.erase(samples.begin());
-    samples.push_back(time / slower_);
-  });
+  for_each_time(keeps ? times_ : thrifty_times_, plan, sums,
+                [this](std::vector<double>& samples, double time, bool always) {
+                  if (always && !samples.empty()) return;  // what others are measured by stays
+                  if (samples.size() == kRemembered) samples.erase(samples.begin());
+                  samples.push_back(time / slower_);
+                });
   take_times();
   return slower_;
 }
@@ -254,7 +249,8 @@ double StepCosts::how_slow(const std::map<std::string, double>& sums, const Bits
     if (!node.always || it == sums.end()) continue;
     all += it->second;
     const bool light = !any(node.changed_by, mask);
-    if (times_.find(light ? node.key + kLight : node.key) == times_.end()) continue;
+    const std::string key = light ? node.key + kLight : node.key;
+    if (times_.count(key) == 0 && thrifty_times_.count(key) == 0) continue;
     const double before = light ? node.light_seconds : node.seconds;
     if (before > 0) ratios.emplace_back(it->second / before, before);
     weight += before;
@@ -269,23 +265,41 @@ double StepCosts::how_slow(const std::map<std::string, double>& sums, const Bits
   return slower_;
 }
 
-void StepCosts::set_times(Times times, Times kept_times) {
+void StepCosts::set_times(Times times, Times thrifty_times) {
   times_ = std::move(times);
-  kept_times_ = std::move(kept_times);
+  thrifty_times_ = std::move(thrifty_times);
   take_times();
 }
 
+// How much longer gradients take where activations are kept.
+double StepCosts::thrift_ratio() const {
+  double thrifty = 0, kept = 0;
+  for (const NodeCost& node : nodes_) {
+    const auto twice = thrifty_times_.find(node.key), once = times_.find(node.key);
+    if (node.always || twice == thrifty_times_.end() || once == times_.end()) continue;
+    thrifty += median(twice->second);
+    kept += median(once->second);
+  }
+  return thrifty > 0 && kept > 0 ? kept / thrifty : 1;
+}
+
 void StepCosts::take_times() {
+  const double ratio = thrift_ratio();
+  const auto time_of = [&](const std::string& key, double scale) -> std::optional<double> {
+    if (const auto it = times_.find(key); it != times_.end()) return median(it->second);
+    if (const auto it = thrifty_times_.find(key); it != thrifty_times_.end())
+      return scale * median(it->second);
+    return std::nullopt;
+  };
   for (NodeCost& node : nodes_) {
-    auto it = times_.find(node.key);
-    auto light = times_.find(node.key + kLight);
+    auto heavy = time_of(node.key, node.always ? 1 : ratio);
+    const auto light = time_of(node.key + kLight, 1);
     // Of two alike a smaller step may have only one.
-    if (it == times_.end() && light == times_.end())
-      it = times_.find(node.key.substr(0, node.key.rfind(kAgain)));
-    node.known = it != times_.end() || light != times_.end();
+    if (!heavy && !light) heavy = time_of(node.key.substr(0, node.key.rfind(kAgain)), ratio);
+    node.known = heavy || light;
     if (!node.known) continue;
-    node.seconds = median(it != times_.end() ? it->second : light->second);
-    node.light_seconds = light != times_.end() ? median(light->second) : node.seconds;
+    node.seconds = heavy ? *heavy : *light;
+    node.light_seconds = light ? *light : node.seconds;
   }
   estimate_others();
 }

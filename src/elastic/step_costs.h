@@ -13,6 +13,7 @@
 namespace limber {
 
 using TensorMask = std::vector<bool>;  // by tensor, in the order of StepCosts::tensors()
+std::vector<size_t> indices_of(const TensorMask& mask);
 
 // The step that trains everything, as a graph, with a measured time for every node: the step that trains a
 // subset executes exactly those nodes from which an update in the subset can be reached, whatever the shape
@@ -30,17 +31,18 @@ class StepCosts {
   // several times of a node the shortest counts: what else the machine did meanwhile only adds to them.
   void begin_survey() {
     times_.clear();
-    kept_times_.clear();
+    thrifty_times_.clear();
   }
   // `keeps`: the plan keeps activations, as steps do; others compute them twice to save memory, which makes
-  // gradients faster (what they read is in the cache) and tells of each the time relative to the others.
+  // gradients faster (what they read is in the cache) and tells of each the time relative to the others:
+  // gradients that were seen both ways tell how much longer the rest take.
   void survey(const Plan& plan, std::span<const double> seconds, bool keeps);
   void end_survey();
   // After a survey, the same to keep times up to date. Machines get faster and slower; nodes that every step
   // executes tell by how much, and the others are scaled by it: all times here are those of the machine as it
   // was in the survey. Of these, the median of the last few counts. Returns how much slower than in the
   // survey the machine was this time.
-  double observe(const Plan& plan, std::span<const double> seconds);
+  double observe(const Plan& plan, std::span<const double> seconds, bool keeps);
   // Of these seconds, what went into nodes that the step that trains everything does not have: activations
   // that this plan computes twice and that one keeps.
   double spent_twice(const Plan& plan, std::span<const double> seconds) const;
@@ -67,8 +69,8 @@ class StepCosts {
   // The times, to go on later.
   using Times = std::map<std::string, std::vector<double>>;  // by node
   const Times& times() const { return times_; }
-  const Times& kept_times() const { return kept_times_; }  // of a survey that is not over
-  void set_times(Times times, Times kept_times);
+  const Times& thrifty_times() const { return thrifty_times_; }
+  void set_times(Times times, Times thrifty_times);
 
  private:
   struct NodeCost {
@@ -91,6 +93,7 @@ class StepCosts {
   void for_each_time(Times& times, const Plan& plan, const std::map<std::string, double>& sums,
                      const Take& take);
   double how_slow(const std::map<std::string, double>& sums, const std::vector<uint64_t>& mask) const;
+  double thrift_ratio() const;
   void find_uses(const Graph& full);
   void find_changes(const Graph& full);
   void take_times();
@@ -98,9 +101,9 @@ class StepCosts {
 
   std::vector<std::string> tensors_;
   std::vector<NodeCost> nodes_;
-  Times times_;        // by key (and kLight): the last few
-  Times kept_times_;   // in a survey, of plans that keep activations
-  double slower_ = 1;  // at the last observation
+  Times times_;          // of plans that keep activations, by key (and kLight): the last few
+  Times thrifty_times_;  // of others
+  double slower_ = 1;    // at the last observation
 };
 
 }  // namespace limber

@@ -32,21 +32,6 @@ PlotSeries series_of(const ElasticReport::Machine& machine, Kind kind, const cha
   return series;
 }
 
-std::string accuracy_plot(const ElasticReport::Machine& machine) {
-  LinePlot plot{.title = "Accuracy over latency",
-                .x = {.label = "latency, ms", .zero = true},
-                .y = {.label = "accuracy, %", .high = 100}};
-  plot.series.push_back(series_of(machine, Kind::kOther, "evaluated", 6));
-  PlotSeries front{.name = "best", .colour = 0};
-  for (const VariantPoint& p : machine.front) front.points.push_back(plot_point(p));
-  plot.series.push_back(front);
-  plot.series.push_back(series_of(machine, Kind::kUniform, "the same everywhere", 3));
-  plot.series.push_back(series_of(machine, Kind::kExits, "with exits (mean latency)", 2));
-  plot.series.push_back(series_of(machine, Kind::kOriginal, "original", 1));
-  std::erase_if(plot.series, [](const PlotSeries& s) { return s.points.empty(); });
-  return draw_lines(plot);
-}
-
 std::string prediction_plot(const ElasticReport::Machine& machine) {
   ScatterPlot plot{.title = "Latency, predicted and measured",
                    .x = {.label = "predicted, ms", .zero = true},
@@ -79,7 +64,7 @@ HtmlTable front_table(const ElasticReport::Machine& machine) {
 void add_machine(HtmlPage& page, const ElasticReport::Machine& machine) {
   page.section(machine.name);
   page.begin_columns();
-  page.figure("Accuracy over latency", accuracy_plot(machine),
+  page.figure("Accuracy over latency", draw_lines(variants_plot(machine)),
               fmt::format("{} variants were evaluated; those on the line are beaten by none.",
                           machine.points.size()));
   if (const std::string drawing = prediction_plot(machine); !drawing.empty()) {
@@ -105,6 +90,21 @@ HtmlTable alternatives_table(const ElasticReport& report) {
 }
 
 }  // namespace
+
+LinePlot variants_plot(const ElasticReport::Machine& machine) {
+  LinePlot plot{.title = "Accuracy over latency",
+                .x = {.label = "latency, ms", .zero = true},
+                .y = {.label = "accuracy, %", .high = 100}};
+  plot.series.push_back(series_of(machine, Kind::kOther, "evaluated", 6));
+  PlotSeries front{.name = "best", .colour = 0};
+  for (const VariantPoint& p : machine.front) front.points.push_back(plot_point(p));
+  plot.series.push_back(front);
+  plot.series.push_back(series_of(machine, Kind::kUniform, "the same everywhere", 3));
+  plot.series.push_back(series_of(machine, Kind::kExits, "with exits (mean latency)", 2));
+  plot.series.push_back(series_of(machine, Kind::kOriginal, "original", 1));
+  std::erase_if(plot.series, [](const PlotSeries& s) { return s.points.empty(); });
+  return plot;
+}
 
 std::string elastic_page(const ElasticReport& report) {
   HtmlPage page("Elastic model " + report.folder);

@@ -1,9 +1,12 @@
 // A page about an elastic model: what its variants take and are worth.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "report/plot.h"
 
 namespace limber {
 
@@ -44,6 +47,8 @@ struct ElasticReport {
   std::vector<std::pair<std::string, double>> search_times;  // of the last search: what took how many seconds
 };
 
+// Accuracy over latency of all that was evaluated on a machine.
+LinePlot variants_plot(const ElasticReport::Machine& machine);
 std::string elastic_page(const ElasticReport& report);
 
 }  // namespace limber

@@ -61,6 +61,19 @@ std::string escape_markup(std::string_view text) {
   return out;
 }
 
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t count = std::min<size_t>(3, bytes.size() - i);
+    uint32_t word = 0;
+    for (size_t k = 0; k < 3; ++k)
+      word = word << 8 | (k < count ? static_cast<unsigned char>(bytes[i + k]) : 0U);
+    for (size_t k = 0; k < 4; ++k) text += k <= count ? kDigits[word >> (18 - 6 * k) & 63] : '=';
+  }
+  return text;
+}
+
 std::string duration_text(double seconds) {
   if (!(seconds < 1e12)) return "?";
   if (seconds < 9.995) return fmt::format("{:.2f} s", seconds);

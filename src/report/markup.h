@@ -1,6 +1,7 @@
 // Text for pages: escaped, and numbers as people read them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,8 @@ namespace limber {
 // Safe between tags and inside double quotes, in HTML and in XML. What is no UTF-8, or no character that XML
 // allows, becomes U+FFFD.
 std::string escape_markup(std::string_view text);
+
+std::string base64(std::string_view bytes);  // for images inside a page
 
 std::string duration_text(double seconds);   // "0.42 s", "12.3 s", "4 min 05 s", "3 h 20 min"
 std::string step_time_text(double seconds);  // of one step: "1.25 ms", "0.31 s"

@@ -10,8 +10,8 @@ namespace {
 
 // The series are Okabe and Ito's colours, which people with any colour vision tell apart; the dark theme has
 // them lighter. h1 to h5 grow in strength, h6 stands against all of them in hue and in brightness.
-constexpr std::string_view kStyle = R"(
-:root { color-scheme: light dark; --paper: #ffffff; --ink: #1d232b; --soft: #5a6470; --rule: #d9dee4;
+constexpr std::string_view kColours = R"(
+:root { --paper: #ffffff; --ink: #1d232b; --soft: #5a6470; --rule: #d9dee4;
   --grid: #e8ebef; --panel: #f6f7f9; --note: #fff6e0; --note-edge: #e0a100;
   --c0: #0072b2; --c1: #d55e00; --c2: #009e73; --c3: #b5548a; --c4: #b07900; --c5: #3d9bd1; --c6: #5a6470;
   --h0: #e6e9ed; --h1: #fbe9cf; --h2: #f8d5a3; --h3: #f2b96b; --h4: #e79a35; --h5: #cf7a0c; --h6: #0b5c9e; }
@@ -19,6 +19,25 @@ constexpr std::string_view kStyle = R"(
   --rule: #37404a; --grid: #262d35; --panel: #1b2027; --note: #33290f; --note-edge: #c08a00;
   --c0: #55b0ee; --c1: #ff8b45; --c2: #2cc79b; --c3: #e597c3; --c4: #efb73e; --c5: #98d4f7; --c6: #b3bcc6;
   --h0: #2a313a; --h1: #3b3020; --h2: #574224; --h3: #7b5926; --h4: #a67324; --h5: #d9932a; --h6: #63b8f5; } }
+)";
+
+constexpr std::string_view kDrawings =
+    R"(svg text { fill: var(--ink); font-size: 13px; } svg .tick { fill: var(--soft); }
+svg .middle { text-anchor: middle; } svg .end { text-anchor: end; }
+.grid { stroke: var(--grid); stroke-width: 1; } .axis { stroke: var(--soft); stroke-width: 1; }
+.line { fill: none; stroke-width: 2.2; stroke-linejoin: round; } .dashed { stroke-dasharray: 6 4; stroke-width: 1.7; }
+.reference { fill: none; stroke: var(--soft) !important; stroke-width: 1.4; stroke-dasharray: 3 4; }
+.mark { stroke: var(--panel); stroke-width: 1; } .hit { fill: transparent; }
+.cells { shape-rendering: crispEdges; } .cells g:hover { opacity: 0.75; } .framed { stroke: var(--rule); }
+.s0 { stroke: var(--c0); } .s1 { stroke: var(--c1); } .s2 { stroke: var(--c2); } .s3 { stroke: var(--c3); }
+.s4 { stroke: var(--c4); } .s5 { stroke: var(--c5); } .s6 { stroke: var(--c6); }
+.f0 { fill: var(--c0); } .f1 { fill: var(--c1); } .f2 { fill: var(--c2); } .f3 { fill: var(--c3); }
+.f4 { fill: var(--c4); } .f5 { fill: var(--c5); } .f6 { fill: var(--c6); }
+.h0 { fill: var(--h0); } .h1 { fill: var(--h1); } .h2 { fill: var(--h2); } .h3 { fill: var(--h3); }
+.h4 { fill: var(--h4); } .h5 { fill: var(--h5); } .h6 { fill: var(--h6); }
+)";
+
+constexpr std::string_view kStyle = R"(:root { color-scheme: light dark; }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink);
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
@@ -43,26 +62,17 @@ figure { margin: 16px 0; padding: 14px 14px 10px; background: var(--panel); bord
   border-radius: 6px; }
 figure h3 { font-size: 1rem; margin: 0 0 6px; overflow-wrap: anywhere; }
 figcaption { color: var(--soft); font-size: 0.9rem; margin-top: 6px; }
+img.samples { display: block; width: 100%; image-rendering: pixelated; border-radius: 4px; }
 details { margin: 16px 0; } summary { cursor: pointer; color: var(--soft); }
 footer { margin-top: 40px; color: var(--soft); font-size: 0.88rem; overflow-wrap: anywhere; }
 svg.plot { display: block; width: 100%; max-width: 760px; height: auto; margin: 0 auto; }
-svg text { fill: var(--ink); font-size: 13px; } svg .tick { fill: var(--soft); }
-svg .middle { text-anchor: middle; } svg .end { text-anchor: end; }
-.grid { stroke: var(--grid); stroke-width: 1; } .axis { stroke: var(--soft); stroke-width: 1; }
-.line { fill: none; stroke-width: 2.2; stroke-linejoin: round; } .dashed { stroke-dasharray: 6 4; stroke-width: 1.7; }
-.reference { fill: none; stroke: var(--soft) !important; stroke-width: 1.4; stroke-dasharray: 3 4; }
-.mark { stroke: var(--panel); stroke-width: 1; } .hit { fill: transparent; }
-.cells { shape-rendering: crispEdges; } .cells g:hover { opacity: 0.75; } .framed { stroke: var(--rule); }
 .legend { list-style: none; display: flex; flex-wrap: wrap; gap: 2px 18px; margin: 6px 0 0; padding: 0;
   font-size: 0.9rem; overflow-wrap: anywhere; }
 .legend li { display: flex; align-items: center; gap: 6px; } .key { width: 30px; height: 14px; flex: none; }
-.s0 { stroke: var(--c0); } .s1 { stroke: var(--c1); } .s2 { stroke: var(--c2); } .s3 { stroke: var(--c3); }
-.s4 { stroke: var(--c4); } .s5 { stroke: var(--c5); } .s6 { stroke: var(--c6); }
-.f0 { fill: var(--c0); } .f1 { fill: var(--c1); } .f2 { fill: var(--c2); } .f3 { fill: var(--c3); }
-.f4 { fill: var(--c4); } .f5 { fill: var(--c5); } .f6 { fill: var(--c6); }
-.h0 { fill: var(--h0); } .h1 { fill: var(--h1); } .h2 { fill: var(--h2); } .h3 { fill: var(--h3); }
-.h4 { fill: var(--h4); } .h5 { fill: var(--h5); } .h6 { fill: var(--h6); }
-@media (max-width: 520px) { main { padding: 12px 10px 32px; } figure { padding: 10px 6px 8px; }
+)";
+
+constexpr std::string_view kNarrow =
+    R"(@media (max-width: 520px) { main { padding: 12px 10px 32px; } figure { padding: 10px 6px 8px; }
   h1 { font-size: 1.4rem; } th, td { padding: 5px 8px; } svg text { font-size: 16px; }
   .cells ~ text { font-size: 13px; } }
 @media print { figure { break-inside: avoid; } }
@@ -89,6 +99,8 @@ std::string table_markup(const HtmlTable& table) {
 }
 
 }  // namespace
+
+std::string drawing_style() { return fmt::format("{}{}", kColours, kDrawings); }
 
 HtmlPage::HtmlPage(std::string_view title) : title_(title) {
   body_ = fmt::format("<h1>{}</h1>\n", escape_markup(title));
@@ -139,9 +151,9 @@ std::string HtmlPage::html(std::string_view footer) const {
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-      "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n{}<footer>{}</footer>\n"
+      "<title>{}</title>\n<style>{}{}{}{}</style>\n</head>\n<body>\n<main>\n{}<footer>{}</footer>\n"
       "</main>\n</body>\n</html>\n",
-      escape_markup(title_), kStyle, body_, escape_markup(footer));
+      escape_markup(title_), kColours, kStyle, kDrawings, kNarrow, body_, escape_markup(footer));
 }
 
 }  // namespace limber

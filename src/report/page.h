@@ -9,6 +9,9 @@
 
 namespace limber {
 
+// The rules that plots need, for pictures outside a page.
+std::string drawing_style();
+
 struct HtmlTable {
   struct Column {
     std::string title;

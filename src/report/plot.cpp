@@ -81,41 +81,125 @@ void draw_series(SvgCanvas& canvas, const PlotSeries& series, const std::vector<
   }
 }
 
-std::string line_legend(const std::vector<PlotSeries>& all) {
-  std::string items;
-  for (const PlotSeries& series : all) {
-    if (series.name.empty()) continue;
-    const bool loose = series.style == SeriesStyle::kPoints;
-    const bool marked = loose || series.style == SeriesStyle::kLine;
-    const std::string line =
-        fmt::format("<path class=\"{} {}\" d=\"M1 7H29\"/>", dash_class(series), stroke_class(series.colour));
-    items += fmt::format(
-        "<li><svg class=\"key\" viewBox=\"0 0 30 14\" aria-hidden=\"true\">{}{}</svg>{}</li>\n",
-        loose ? "" : line, marked ? svg_mark(series.colour, 15, 7, "") : "", escape_markup(series.name));
-  }
+// The picture of a series in a legend, 30 by 14.
+std::string series_key(const PlotSeries& series) {
+  const bool loose = series.style == SeriesStyle::kPoints;
+  const bool marked = loose || series.style == SeriesStyle::kLine;
+  const std::string line =
+      fmt::format("<path class=\"{} {}\" d=\"M1 7H29\"/>", dash_class(series), stroke_class(series.colour));
+  return (loose ? "" : line) + (marked ? svg_mark(series.colour, 15, 7, "") : "");
+}
+
+std::string legend_item(const std::string& key, const std::string& name) {
+  return fmt::format("<li><svg class=\"key\" viewBox=\"0 0 30 14\" aria-hidden=\"true\">{}</svg>{}</li>\n",
+                     key, escape_markup(name));
+}
+
+std::string legend_list(const std::string& items) {
   return items.empty() ? "" : "<ul class=\"legend\">\n" + items + "</ul>\n";
 }
 
-}  // namespace
+std::string line_legend(const std::vector<PlotSeries>& all) {
+  std::string items;
+  for (const PlotSeries& series : all) {
+    if (!series.name.empty()) items += legend_item(series_key(series), series.name);
+  }
+  return legend_list(items);
+}
 
-std::string draw_lines(const LinePlot& plot) {
+// Axes and series on the upper kLineHeight of the canvas. False where there is no point to draw.
+bool draw_lines_on(SvgCanvas& canvas, const LinePlot& plot) {
   std::vector<std::vector<PlotPoint>> points;
   ValueRange xs, ys;
   for (const PlotSeries& series : plot.series) {
     points.push_back(thinned(series.points));
     for (const PlotPoint& p : points.back()) xs.add(p.x), ys.add(p.y);
   }
-  if (xs.empty()) return {};
+  if (xs.empty()) return false;
   const PlotArea area{52, 38, kPlotWidth - 16, kLineHeight - 46};
   const Ticks x_ticks = axis_ticks(plot.x, xs, 8, TickRange::kTight);
   const Ticks y_ticks = axis_ticks(plot.y, ys, 6, TickRange::kRound);
-  SvgCanvas canvas(plot.title, kLineHeight);
   draw_y_axis(canvas, area, y_ticks, plot.y.label);
   draw_x_axis(canvas, area, x_ticks, plot.x.label, /*grid=*/false);
   const PlotScale x{x_ticks.low, x_ticks.high, area.left, area.right};
   const PlotScale y{y_ticks.low, y_ticks.high, area.bottom, area.top};
   for (size_t i = 0; i < plot.series.size(); ++i) draw_series(canvas, plot.series[i], points[i], x, y);
+  return true;
+}
+
+}  // namespace
+
+std::string draw_lines(const LinePlot& plot) {
+  SvgCanvas canvas(plot.title, kLineHeight);
+  if (!draw_lines_on(canvas, plot)) return {};
   return canvas.svg() + line_legend(plot.series);
+}
+
+PlotPicture draw_lines_alone(const LinePlot& plot) {
+  constexpr double kRow = 20, kLeft = 52, kGap = 18, kKeyWidth = 36;
+  // Where the keys go: in rows, as many beside each other as fit.
+  struct Place {
+    const PlotSeries* series;
+    double x, y;
+  };
+  std::vector<Place> places;
+  double x = kLeft, y = kLineHeight + 4;
+  for (const PlotSeries& series : plot.series) {
+    if (series.name.empty()) continue;
+    const double width = kKeyWidth + text_width(series.name);
+    if (x > kLeft && x + width > kPlotWidth) x = kLeft, y += kRow;
+    places.push_back({&series, x, y});
+    x += width + kGap;
+  }
+  const double height = y + (places.empty() ? 0 : kRow);
+  SvgCanvas canvas(plot.title, height);
+  if (!draw_lines_on(canvas, plot)) return {};
+  for (const Place& at : places) {
+    canvas.raw(fmt::format("<g transform=\"translate({:.1f} {:.1f})\">{}</g>\n", at.x, at.y,
+                           series_key(*at.series)));
+    canvas.text("key", at.x + kKeyWidth, at.y + 11.5, at.series->name);
+  }
+  return {canvas.svg(), height};
+}
+
+std::string draw_bars(const BarPlot& plot) {
+  ValueRange values;
+  for (const BarPlot::Group& group : plot.groups) {
+    for (const PlotPoint& bar : group.bars) {
+      if (std::isfinite(bar.y)) values.add(bar.y);
+    }
+  }
+  if (values.empty()) return {};
+  values.add(0);
+  const PlotArea area{52, 38, kPlotWidth - 16, kLineHeight - 46};
+  const Ticks ticks = axis_ticks(plot.y, values, 6, TickRange::kRound);
+  SvgCanvas canvas(plot.title, kLineHeight);
+  draw_y_axis(canvas, area, ticks, plot.y.label);
+  const PlotScale y{ticks.low, ticks.high, area.bottom, area.top};
+  const double room = (area.right - area.left) / static_cast<double>(plot.groups.size());
+  for (size_t g = 0; g < plot.groups.size(); ++g) {
+    const BarPlot::Group& group = plot.groups[g];
+    const double width = 0.7 * room / static_cast<double>(std::max<size_t>(1, group.bars.size()));
+    const double left = area.left + room * (static_cast<double>(g) + 0.15);
+    for (size_t i = 0; i < group.bars.size(); ++i) {
+      const PlotPoint& bar = group.bars[i];
+      if (!std::isfinite(bar.y)) continue;
+      canvas.raw(
+          fmt::format("<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
+                      "height=\"{:.1f}\"><title>{}</title></rect>\n",
+                      fill_class(i), left + width * static_cast<double>(i), y(bar.y),
+                      std::max(1.0, width - 2), area.bottom - y(bar.y), escape_markup(bar.hint)));
+    }
+    canvas.text("tick middle", left + 0.35 * room, area.bottom + 18, group.name);
+  }
+  canvas.line("axis", area.left, area.bottom, area.right, area.bottom);
+  std::string items;
+  for (size_t i = 0; i < plot.series.size(); ++i) {
+    const std::string key =
+        fmt::format("<rect class=\"{}\" x=\"9\" y=\"1\" width=\"12\" height=\"12\"/>", fill_class(i));
+    items += legend_item(key, plot.series[i]);
+  }
+  return canvas.svg() + legend_list(items);
 }
 
 std::string draw_scatter(const ScatterPlot& plot) {

@@ -43,6 +43,27 @@ struct LinePlot {
 // With its legend below. Empty where there is no point to draw.
 std::string draw_lines(const LinePlot& plot);
 
+// The same as one element with the legend inside it.
+struct PlotPicture {
+  std::string svg;
+  double height = 0;  // it is kPlotWidth wide (svg.h)
+};
+PlotPicture draw_lines_alone(const LinePlot& plot);
+
+// Groups of bars side by side, from 0 up.
+struct BarPlot {
+  struct Group {
+    std::string name;
+    std::vector<PlotPoint> bars;  // y counts; one for each series, in their colours
+  };
+  std::string title;
+  PlotAxis y;
+  std::vector<std::string> series;  // in the legend; the colour is the place in this list
+  std::vector<Group> groups;
+};
+// With its legend below. Empty where there is no bar.
+std::string draw_bars(const BarPlot& plot);
+
 struct ScatterPlot {
   std::string title;
   PlotAxis x, y;  // both have the range of all values, so that the diagonal is where they are equal

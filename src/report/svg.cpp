@@ -9,10 +9,9 @@ namespace {
 
 constexpr size_t kPalette = 7;
 
-// Room that a text needs, about.
-double text_width(std::string_view text) { return 7.2 * static_cast<double>(text.size()); }
-
 }  // namespace
+
+double text_width(std::string_view text) { return 7.2 * static_cast<double>(text.size()); }
 
 double PlotScale::operator()(double value) const {
   const double share = (value - from_low) / (from_high - from_low);

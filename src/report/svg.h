@@ -11,6 +11,9 @@ namespace limber {
 
 inline constexpr double kPlotWidth = 560;
 
+// Room that a text needs, about.
+double text_width(std::string_view text);
+
 // From values to places on the picture.
 struct PlotScale {
   double from_low = 0, from_high = 1, to_low = 0, to_high = 1;

@@ -6,7 +6,7 @@
 
 #include "ops/op_def.h"
 #include "runtime/compile.h"
-#include "supernet/exit_tuning.h"
+#include "supernet/own_copy.h"
 
 namespace limber {
 namespace {
@@ -93,9 +93,9 @@ Result<std::unique_ptr<Distiller>> Distiller::create(ElasticModel& model,
   return made;
 }
 
-// What was tuned for exits does not stand for the originals.
+// Copies do not stand for the originals: they are trained as part of whole variants.
 bool Distiller::wanted(size_t block, size_t alternative) const {
-  if (model_.blocks[block].alternatives[alternative].name == kTunedAlternative) return false;
+  if (is_copy(model_.blocks[block].alternatives[alternative])) return false;
   return options_.only.empty() || options_.only[block][alternative];
 }
 

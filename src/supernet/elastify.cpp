@@ -5,13 +5,14 @@
 #include <numbers>
 
 #include "base/clock.h"
+#include "supernet/own_copy.h"
 
 namespace limber {
 namespace {
 
 constexpr double kRecent = 0.05;       // weight of a batch in the error that is shown
-constexpr double kTeachAll = 0.15;     // of the time: until then all alternatives are taught
-constexpr double kTeachChosen = 0.35;  // and until then those that are part of a chosen variant
+constexpr double kTeachAll = 0.12;     // of the time: until then all alternatives are taught
+constexpr double kTeachChosen = 0.25;  // and until then those that are part of a chosen variant
 
 class Elastifier {
  public:
@@ -54,6 +55,7 @@ class Elastifier {
     how.batch = options_.distill.batch;
     how.seed = options_.seed + static_cast<uint64_t>(seconds_);  // other batches than before
     how.workers = options_.workers;
+    how.threads = options_.distill.threads;
     how.drop_last = true;
     how.augmentation = options_.input;
     how.on_bad_image = options_.on_bad_image;
@@ -132,6 +134,7 @@ class Elastifier {
   }
 
   Status tune(double from) {
+    LIMBER_ASSIGN(chosen_, copy_originals(model_, chosen_, options_.size_limit));
     LIMBER_ASSIGN(const auto tuner, VariantTuner::create(model_, chosen_, backends_, options_.tune));
     if (tuner->students() == 0) return {};
     return run_stage({"tuning", from, options_.seconds, options_.tune_rate, options_.seconds},

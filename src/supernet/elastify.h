@@ -32,12 +32,15 @@ struct ElastifyOptions {
   // What variants take. Empty: nothing is chosen or tuned, all the time goes into teaching.
   std::function<Result<LatencyTable>()> measure;
   std::vector<double> shares = {0.8, 0.6};  // of the latency: one variant is tuned for each
-  int64_t judge_batches = 8;                // that errors are measured on
-  double save_every = 60;                   // seconds
+  // All parameters by those of the model: as long as there is room, the blocks that chosen variants have in
+  // common with the model are copied, and the copies tuned with the rest.
+  double size_limit = 1;
+  int64_t judge_batches = 8;  // that errors are measured on
+  double save_every = 60;     // seconds
   uint64_t seed = 0;
   AugmentOptions input;
   OnBadImage on_bad_image = OnBadImage::kFail;
-  int workers = 1;
+  int workers = kAutoWorkers;
   std::function<void(const ElastifyProgress&)> progress;
   // Now and then, and at the end: what is there is worth keeping. A failure ends the work.
   std::function<Status(double seconds, const std::vector<Variant>& chosen)> save;
@@ -51,7 +54,8 @@ struct Elastified {
 
 // In three stages: (1) every alternative is taught to replace its blocks, and judged; (2) those that are part
 // of the variants that look best at some share of the latency are taught on; (3) these variants are tuned as
-// a whole, with labels. Alternative::error is how far an alternative was from its blocks before tuning.
+// a whole, with labels, and with copies of the blocks that are the model's own. Alternative::error is how far
+// an alternative was from its blocks before tuning.
 Result<Elastified> teach_alternatives(ElasticModel& model, std::shared_ptr<const Dataset> data,
                                       const std::vector<std::shared_ptr<Backend>>& backends,
                                       const ElastifyOptions& options);

@@ -26,7 +26,7 @@ int64_t separable_elements(int64_t in, int64_t out) { return (9 + 4) * in + (in 
 
 class ExitBuilder {
  public:
-  ExitBuilder(const ElasticModel& model, std::string_view name) : model_(model), prefix_("exit/") {
+  ExitBuilder(const ElasticModel& model, std::string_view name) : model_(model), prefix_(kExitPrefix) {
     prefix_ += name;
     graph_.name = fmt::format("exit {}", name);
   }
@@ -195,6 +195,7 @@ Result<Exit> make_exit(ElasticModel& model, int after, const ExitDesign& design,
 
 void forget_parameters(ElasticModel& model, const Exit& exit) {
   for (const std::string& name : parameters_of(exit.graph)) {
+    if (!name.starts_with(kExitPrefix)) continue;  // a block's
     for (const std::string& state : optimizer_state(name)) model.params->erase(state);
     model.params->erase(name);
   }
@@ -203,7 +204,9 @@ void forget_parameters(ElasticModel& model, const Exit& exit) {
 Result<double> exit_storage(const ElasticModel& model) {
   std::set<std::string> names;
   for (const Exit& exit : model.exits) {
-    for (std::string& name : parameters_of(exit.graph)) names.insert(std::move(name));
+    for (std::string& name : parameters_of(exit.graph)) {
+      if (name.starts_with(kExitPrefix)) names.insert(std::move(name));
+    }
   }
   double bytes = 0;
   for (const std::string& name : names) {

@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "variant/elastic_model.h"
 
 namespace limber {
+
+inline constexpr std::string_view kExitPrefix = "exit/";  // of the parameters that exits have of their own
 
 // What an exit is made of. On feature maps [N,C,H,W]: a 3x3 convolution with stride 2 (depthwise, then 1x1,
 // as few parameters must do), `blocks` more of them with a residual connection, each with normalisation, the
@@ -38,10 +41,10 @@ const TensorType& features_after(const ElasticModel& model, int after);
 Result<Exit> make_exit(ElasticModel& model, int after, const ExitDesign& design, std::string_view name,
                        uint64_t seed);
 
-// Takes an exit's parameters, and what optimisers keep for them, out of the model's.
+// Takes parameters that only the exit has, and what optimisers keep for them, out of the model's.
 void forget_parameters(ElasticModel& model, const Exit& exit);
 
-// Bytes of the parameters of all exits by those of the model.
+// Bytes of the parameters that only exits have by those of the model.
 Result<double> exit_storage(const ElasticModel& model);
 
 }  // namespace limber

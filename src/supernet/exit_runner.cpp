@@ -198,6 +198,7 @@ Result<ExitOutcomes> judge_exits(ExitRunner& runner, const EvaluationSet& set,
       }
     }
   }
+  LIMBER_TRY(outcomes.check());
   return outcomes;
 }
 

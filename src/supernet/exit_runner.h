@@ -64,7 +64,8 @@ class ExitRunner {
 };
 
 // What all endings say about the images of a set of the runner's batch. Seconds are left at 0.
-// kInvalidArgument when the set has no labels. kResourceExhausted when `stop` became true meanwhile.
+// kInvalidArgument when the set has no images or no labels. kResourceExhausted when `stop` became true
+// meanwhile.
 Result<ExitOutcomes> judge_exits(ExitRunner& runner, const EvaluationSet& set,
                                  const std::atomic<bool>* stop = nullptr);
 

@@ -110,6 +110,7 @@ LoaderOptions exit_loader(const ExitTeachingOptions& options) {
   how.batch = options.trainer.batch;
   how.seed = options.seed;
   how.workers = options.workers;
+  how.threads = options.trainer.threads;
   how.drop_last = true;
   how.augmentation = options.input;
   how.on_bad_image = options.on_bad_image;
@@ -137,7 +138,8 @@ Result<double> teach_exits(ExitTeacher& teacher, const std::shared_ptr<const Dat
                            const ExitTeachingOptions& options) {
   LIMBER_ASSIGN(const auto loader, Loader::make(data, exit_loader(options)));
   if (loader->batches() < 1)
-    return invalid("{} images are less than a batch of {}", data->size(), options.trainer.batch);
+    return invalid("{} images are less than a batch of {}; give more, or a smaller --batch", data->size(),
+                   options.trainer.batch);
   const double start = now_seconds();
   ExitProgress state{.of_seconds = options.seconds};
   const auto over = [&] {

@@ -50,7 +50,7 @@ struct ExitTeachingOptions {
   uint64_t seed = 0;
   AugmentOptions input;
   OnBadImage on_bad_image = OnBadImage::kFail;
-  int workers = 1;
+  int workers = kAutoWorkers;
   std::function<void(const ExitProgress&)> progress;
   const std::atomic<bool>* stop = nullptr;
 };

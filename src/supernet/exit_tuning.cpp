@@ -8,33 +8,12 @@
 
 #include "ops/op_def.h"
 #include "passes/graph_copy.h"
-#include "passes/slice_channels.h"
 #include "passes/splice.h"
+#include "supernet/own_copy.h"
 #include "train/evaluate.h"
 
 namespace limber {
 namespace {
-
-// As an error: a tuned block is for exits, and not for searches to put between other blocks.
-constexpr double kUnlike = 1;
-
-std::string tuned_prefix(const Block& block) {
-  return fmt::format("alt/{}/{}/", block.name, kTunedAlternative);
-}
-
-// The original with parameters of its own.
-Result<Graph> own_copy(const Block& block, Parameters& params) {
-  Graph graph = block.alternatives[0].graph;
-  const std::string prefix = tuned_prefix(block);
-  for (const std::string& name : parameters_of(graph)) {
-    if (params.contains(prefix + name)) continue;
-    LIMBER_ASSIGN(const Tensor original, params.get(name));
-    LIMBER_ASSIGN(Tensor copy, original.copy());
-    params.set(prefix + name, std::move(copy));
-  }
-  rename_parameters(graph, prefix);
-  return graph;
-}
 
 // Where tuned alternatives start and, last, end.
 Result<std::vector<int>> segment_ends(const ElasticModel& model, int blocks) {
@@ -163,7 +142,8 @@ Result<Variant> add_tuned_blocks(ElasticModel& model, int blocks) {
   for (size_t s = 0; s + 1 < ends.size(); ++s) {
     std::vector<Graph> copies;
     for (int b = ends[s]; b < ends[s + 1]; ++b) {
-      LIMBER_ASSIGN(Graph copy, own_copy(model.blocks[static_cast<size_t>(b)], *model.params));
+      LIMBER_ASSIGN(Graph copy,
+                    own_copy(model.blocks[static_cast<size_t>(b)], kTunedAlternative, *model.params));
       copies.push_back(std::move(copy));
       variant.choices[static_cast<size_t>(b)] = Variant::kCovered;
     }
@@ -171,7 +151,7 @@ Result<Variant> add_tuned_blocks(ElasticModel& model, int blocks) {
     for (const Graph& copy : copies) graphs.push_back(&copy);
     Block& first = model.blocks[static_cast<size_t>(ends[s])];
     Alternative tuned{
-        .name = std::string(kTunedAlternative), .span = ends[s + 1] - ends[s], .error = kUnlike};
+        .name = std::string(kTunedAlternative), .span = ends[s + 1] - ends[s], .error = kCopyError};
     LIMBER_ASSIGN(tuned.graph, chain(graphs));
     variant.choices[static_cast<size_t>(ends[s])] = static_cast<int>(first.alternatives.size());
     first.alternatives.push_back(std::move(tuned));
@@ -184,20 +164,30 @@ void remove_tuned_blocks(ElasticModel& model, bool keep) {
     std::erase_if(block.alternatives, [](const Alternative& a) { return a.name == kTunedAlternative; });
     if (keep) continue;
     for (const std::string& name : parameters_of(block.alternatives[0].graph)) {
-      for (const std::string& state : optimizer_state(tuned_prefix(block) + name)) model.params->erase(state);
-      model.params->erase(tuned_prefix(block) + name);
+      const std::string own = copy_prefix(block, kTunedAlternative) + name;
+      for (const std::string& state : optimizer_state(own)) model.params->erase(state);
+      model.params->erase(own);
     }
   }
 }
 
 Result<double> tuned_storage(const ElasticModel& model) {
-  double bytes = 0;
+  std::set<std::string> names;
+  const auto add = [&](const Graph& graph) {
+    for (std::string& name : parameters_of(graph)) {
+      if (name.starts_with("alt/")) names.insert(std::move(name));
+    }
+  };
+  for (const Exit& exit : model.exits) add(exit.graph);
   for (const Block& block : model.blocks) {
     for (const Alternative& alternative : block.alternatives) {
-      if (alternative.name != kTunedAlternative) continue;
-      LIMBER_ASSIGN(const GraphCost cost, cost_of(alternative.graph));
-      bytes += static_cast<double>(cost.parameter_bytes);
+      if (alternative.name == kTunedAlternative) add(alternative.graph);
     }
+  }
+  double bytes = 0;
+  for (const std::string& name : names) {
+    LIMBER_ASSIGN(const TensorType type, model.params->type(name));
+    bytes += static_cast<double>(type.bytes());
   }
   LIMBER_ASSIGN(const GraphCost base, cost_of(model.base));
   return bytes / static_cast<double>(base.parameter_bytes);

@@ -2,14 +2,11 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include "supernet/exit_training.h"
 
 namespace limber {
-
-inline constexpr std::string_view kTunedAlternative = "tuned";
 
 // Adds alternatives "tuned" to the first `blocks` blocks: copies of the originals, one for all blocks from
 // one exit to the next, with parameters "alt/<block>/tuned/.." of their own. What is there of them already is
@@ -18,7 +15,8 @@ Result<Variant> add_tuned_blocks(ElasticModel& model, int blocks);
 // Takes them out again; with their parameters unless `keep`.
 void remove_tuned_blocks(ElasticModel& model, bool keep);
 
-// Bytes of their parameters by those of the model.
+// Bytes of the parameters of tuned blocks, and of subnets that are exits, by those of the model; what is the
+// model's own does not count.
 Result<double> tuned_storage(const ElasticModel& model);
 
 // Trains exits and tuned blocks as one: each exit and the end of the model shall say what it should, and the

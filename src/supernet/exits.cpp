@@ -34,6 +34,11 @@ ExitOutcomes outcomes_of(const ExitOutcomes& all, std::span<const ExitPlace> pla
   return some;
 }
 
+void forget_exits(ElasticModel& model) {
+  for (const Exit& exit : model.exits) forget_parameters(model, exit);
+  model.exits.clear();
+}
+
 class ExitFinder {
  public:
   ExitFinder(ElasticModel& model, std::shared_ptr<const Dataset> data, const EvaluationSet& held,
@@ -58,17 +63,12 @@ class ExitFinder {
   }
 
   void clear() {
-    clear_exits();
-    remove_tuned_blocks(model_, false);
+    remove_exits(model_);
     report_.variant = original_variant(model_);
   }
 
  private:
   bool stopped() const { return options_.teaching.stop != nullptr && options_.teaching.stop->load(); }
-  void clear_exits() {
-    for (const Exit& exit : model_.exits) forget_parameters(model_, exit);
-    model_.exits.clear();
-  }
 
   // What optimisers keep is of no use any more.
   void forget_optimizer() {
@@ -102,7 +102,8 @@ class ExitFinder {
     drop_places();
     if (!report_.probed.empty() || stopped()) return {};
     return invalid(
-        "no exit of at most {} parameters fits behind any of {} blocks; allow more storage or fewer exits",
+        "no exit of at most {} parameters fits behind any of {} blocks; allow more (--storage) or "
+        "fewer exits (--exits)",
         most, blocks);
   }
 
@@ -122,7 +123,7 @@ class ExitFinder {
   // Exits at these places, not taught yet.
   Status set_exits(std::vector<ExitPlace>& places,
                    const std::function<ExitDesign(const ExitPlace&)>& design) {
-    clear_exits();
+    forget_exits(model_);
     for (ExitPlace& place : places) {
       LIMBER_ASSIGN(Exit exit, make_exit(model_, place.after, design(place),
                                          fmt::format("after{}", place.after), options_.teaching.seed));
@@ -161,7 +162,6 @@ class ExitFinder {
                   ExitRunner::create(model_, report_.variant, backends_,
                                      {.batch = batch, .threads = options_.teaching.trainer.threads}));
     LIMBER_ASSIGN(ExitOutcomes outcomes, judge_exits(*runner, held_));
-    LIMBER_TRY(outcomes.check());
     for (size_t p = 0; p < places.size(); ++p) places[p].accuracy = share_correct(outcomes.endings[p]);
     return outcomes;
   }
@@ -172,7 +172,7 @@ class ExitFinder {
     LIMBER_TRY(teach_frozen(options_.probe_share, ExitPhase::kProbing));
     LIMBER_ASSIGN(const ExitOutcomes outcomes, judge(report_.probed));
     accuracy_ = share_correct(outcomes.endings.back());
-    clear_exits();
+    forget_exits(model_);
     return {};
   }
 
@@ -272,6 +272,11 @@ std::string_view phase_name(ExitPhase phase) {
       return "tuning exits and blocks";
   }
   LIMBER_UNREACHABLE();
+}
+
+void remove_exits(ElasticModel& model) {
+  forget_exits(model);
+  remove_tuned_blocks(model, false);
 }
 
 std::vector<size_t> choose_places(const ExitOutcomes& outcomes, std::span<const ExitPlace> places,

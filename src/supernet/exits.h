@@ -58,6 +58,9 @@ Result<ExitReport> add_exits(ElasticModel& model, const std::shared_ptr<const Da
                              const EvaluationSet& held, const std::vector<std::shared_ptr<Backend>>& backends,
                              const ExitOptions& options);
 
+// Takes all exits out of the model, and the blocks that were tuned for them, with their parameters.
+void remove_exits(ElasticModel& model);
+
 // At most `count` of the places, by rising time, that together make the mean time over images least with at
 // least this accuracy: one after the other, each the best addition. `outcomes` has an ending per place and
 // the model's as the last; its seconds are not looked at.

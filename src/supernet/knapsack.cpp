@@ -114,8 +114,10 @@ Result<std::vector<Priced>> price_front(const SearchSpace& space, const Prices& 
   const double slack = limit * 1e-12;
   std::vector<double> most = least_rest(space);
   if (!(most[0] <= limit + slack)) {
-    return invalid("no variant takes {:.6g} s or less: the fastest takes {:.6g} s, the original {:.6g} s",
-                   limit, most[0], space.cost(space.original()).seconds);
+    return invalid(
+        "no variant takes {:.6g} s or less: the fastest takes {:.6g} s, the original {:.6g} s; "
+        "allow more, or make alternatives that are faster",
+        limit, most[0], space.cost(space.original()).seconds);
   }
   for (double& seconds : most) seconds = limit + slack - seconds;
   Positions positions(space.size() + 1);
@@ -150,7 +152,7 @@ Result<Priced> cheapest_variant(const SearchSpace& space, const Prices& prices, 
   if (best) return *std::move(best);
   return invalid(
       "no variant found that takes {:.6g} s or less with at most {:.6g} flops and {:.6g} bytes of parameters "
-      "(0: any number)",
+      "(0: any number); allow more of them",
       band.high, band.max_flops, band.max_parameter_bytes);
 }
 

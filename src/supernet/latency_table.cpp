@@ -7,15 +7,23 @@
 #include "base/median.h"
 #include "base/random.h"
 #include "passes/splice.h"
+#include "supernet/own_copy.h"
 #include "supernet/pieces.h"
 
 namespace limber {
 namespace {
 
+// It takes what the original takes, and need not be timed.
+bool like_original(const Alternative& alternative) { return is_copy(alternative) && alternative.span == 1; }
+
 // How often each alternative, and each exit, is among the variants.
 struct Coverage {
   explicit Coverage(const ElasticModel& model) : exits(model.exits.size(), 0) {
-    for (const Block& block : model.blocks) blocks.emplace_back(block.alternatives.size(), 0);
+    for (const Block& block : model.blocks) {
+      auto& counts = blocks.emplace_back();
+      for (const Alternative& alternative : block.alternatives)
+        counts.push_back(like_original(alternative) ? std::numeric_limits<int>::max() : 0);
+    }
   }
   int least() const {
     int least = std::numeric_limits<int>::max();
@@ -131,7 +139,7 @@ class Collector {
   void fill(const ElasticModel& model, LatencyTable& table) const {
     for (const auto& block : blocks_) {
       auto& row = table.blocks.emplace_back();
-      for (const auto& seconds : block) row.push_back(median(seconds));
+      for (const auto& seconds : block) row.push_back(seconds.empty() ? row[0] : median(seconds));
     }
     for (size_t e = 0; e < exits_.size(); ++e)
       table.exits.push_back({model.exits[e].after, median(exits_[e])});

@@ -161,6 +161,15 @@ class Searcher {
                     : random_mutation(space_, variant, random_);
   }
 
+  // What is just too slow, changed as little as possible.
+  void propose_near(const std::vector<Variant>& variants) {
+    constexpr int kWays = 3;
+    for (const Variant& variant : variants) {
+      if (band_.allows(space_.cost(variant))) continue;
+      for (int i = 0; i < kWays; ++i) propose(move_near(space_, band_, variant, random_));
+    }
+  }
+
   // The first groups.
   Status start() {
     std::vector<Variant> seeds;
@@ -169,6 +178,7 @@ class Searcher {
     }
     if (guided()) seeds.insert(seeds.begin(), options_.seeds.begin(), options_.seeds.end());
     for (const Variant& seed : seeds) propose(seed);
+    if (guided()) propose_near(options_.seeds);
     if (!done()) LIMBER_TRY(evaluate_group());
     // What is learnt takes over from here; without it more must be seen first.
     const int wanted = guided() && options_.refine ? first_group() : options_.population;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "supernet/latency_table.h"
+#include "supernet/own_copy.h"
 #include "supernet/work.h"
 
 namespace limber {
@@ -46,7 +47,8 @@ int random_choice(const SearchSpace& space, const Variant& variant, size_t block
   while (block + gap < space.size() && variant.choices[block + gap] == kOpen) ++gap;
   std::vector<int> fitting;
   for (size_t c = 0; c < space.blocks[block].size(); ++c) {
-    if (static_cast<size_t>(space.blocks[block][c].span) <= gap) fitting.push_back(static_cast<int>(c));
+    const ChoiceCost& one = space.blocks[block][c];
+    if (!one.tied && static_cast<size_t>(one.span) <= gap) fitting.push_back(static_cast<int>(c));
   }
   return fitting[random.below(fitting.size())];
 }
@@ -66,6 +68,7 @@ std::vector<Placement> placements(const SearchSpace& space, const Variant& varia
   std::vector<Placement> all;
   for (size_t b = from; b < space.size(); ++b) {
     for (size_t c = 0; c < space.blocks[b].size(); ++c) {
+      if (space.blocks[b][c].tied) continue;
       const size_t end = b + static_cast<size_t>(space.blocks[b][c].span);
       const bool touches = keep && b < last && end > first;
       if (!touches && variant.choices[b] != static_cast<int>(c)) all.push_back({b, static_cast<int>(c)});
@@ -118,7 +121,8 @@ Result<SearchSpace> make_search_space(const ElasticModel& model, const LatencyTa
                        .error = alternative.error,
                        .flops = flops,
                        .parameter_bytes = static_cast<double>(parameter_elements(alternative.graph)) *
-                                          static_cast<double>(sizeof(float))});
+                                          static_cast<double>(sizeof(float)),
+                       .tied = is_copy(alternative)});
     }
   }
   LIMBER_TRY(space.check());

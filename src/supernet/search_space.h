@@ -18,6 +18,7 @@ struct ChoiceCost {
   double error = 0;  // Alternative::error; 0 for the original
   double flops = 0;
   double parameter_bytes = 0;
+  bool tied = false;  // a copy, which goes with the variant that it was tuned in: moves do not bring it in
 };
 
 struct VariantCost {
@@ -51,7 +52,7 @@ Result<SearchSpace> make_search_space(const ElasticModel& model, const LatencyTa
 // original or, with `random`, any alternative that fits into the gap.
 void place(const SearchSpace& space, Variant& variant, size_t block, int choice, Random* random = nullptr);
 
-// Every alternative of a block that may stand there is as likely.
+// Every alternative of a block that may stand there and is not tied is as likely.
 Variant random_variant(const SearchSpace& space, Random& random);
 // Blocks up to a point from `a`, from there on from `b`; the point is one where neither is amid a span.
 Variant cross(const SearchSpace& space, const Variant& a, const Variant& b, Random& random);

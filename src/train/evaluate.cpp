@@ -109,6 +109,7 @@ Result<std::unique_ptr<Evaluator>> Evaluator::create(const Graph& model, std::sh
   how.batch = session->input(0).shape().dim(0);
   how.shuffle = how.augment = false;
   how.workers = options.workers;
+  how.threads = options.threads;
   how.augmentation = options.input;
   how.on_bad_image = options.on_bad_image;
   LIMBER_ASSIGN(auto loader, Loader::make(std::move(data), how));

@@ -16,7 +16,7 @@ struct EvaluationOptions {
   int64_t batch =
       64;  // images at a time; the last time what is left. A model with a fixed batch uses its own
   int threads = 1;
-  int workers = 1;
+  int workers = kAutoWorkers;
   AugmentOptions input;
   OnBadImage on_bad_image = OnBadImage::kFail;
   // Where it runs, shared with others that run in turn; null: memory of its own.

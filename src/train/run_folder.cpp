@@ -50,15 +50,17 @@ std::vector<std::string> candidates(const std::string& run, const std::string& f
 template <typename Load>
 auto first_valid(const std::string& run, const std::vector<std::string>& names, const Load& load,
                  std::vector<std::string>& warnings) -> decltype(load(run)) {
+  std::string newest;
   for (const std::string& name : names) {
     const std::string path = checkpoints_in(run) + "/" + name;
     auto loaded = load(path);
     if (loaded.ok()) return loaded;
+    if (newest.empty()) newest = loaded.status().message();
     warnings.push_back(fmt::format("checkpoint {} cannot be used ({}); trying an older one", name,
                                    loaded.status().message()));
   }
-  return corrupt("{}: none of its {} checkpoints can be used; the newest: {}", run, names.size(),
-                 warnings.empty() ? "missing" : warnings.front());
+  return corrupt("{}: none of its {} checkpoints can be used; train anew. The newest: {}", run, names.size(),
+                 newest.empty() ? "missing" : newest);
 }
 
 }  // namespace
@@ -119,7 +121,9 @@ Result<std::string> find_checkpoint(const std::string& path, Which which,
   }
   if (!is_run(path)) {
     return error(Code::kNotFound,
-                 "{}: a folder, but neither a training run nor a checkpoint (no manifest.json)", path);
+                 "{}: a folder, but neither a training run nor a checkpoint (no manifest.json); give what "
+                 "'limber train' wrote, or an ONNX file",
+                 path);
   }
   std::string first = read_pointer(path, which);
   if (first.empty()) first = read_pointer(path, Which::kLast);

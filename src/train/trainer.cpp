@@ -68,6 +68,7 @@ Status Trainer::make_loaders() {
   how.batch = options_.training.step.batch;
   how.seed = options_.seed;
   how.workers = options_.workers;
+  how.threads = options_.training.threads;
   how.drop_last = true;
   how.augment = options_.training.feature_bytes == 0;
   how.augmentation = options_.augmentation;

@@ -23,7 +23,7 @@ struct TrainerOptions {
   AugmentOptions augmentation;
   double mixup = 0;
   OnBadImage on_bad_image = OnBadImage::kFail;
-  int workers = 1;
+  int workers = kAutoWorkers;
   std::vector<std::string> train, freeze;  // patterns, see train/select.h
   int64_t evaluate_every = 1;              // epochs; the last is always evaluated
   int64_t patience = 0;          // evaluations without a better one before training ends; 0: no such end

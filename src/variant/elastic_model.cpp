@@ -249,7 +249,8 @@ Variant original_variant(const ElasticModel& model) { return {std::vector<int>(m
 
 Status check_variant(const ElasticModel& model, const Variant& variant) {
   if (variant.choices.size() != model.blocks.size())
-    return invalid("{} choices for {} blocks", variant.choices.size(), model.blocks.size());
+    return invalid("variant '{}' has {} choices for {} blocks; is it one of another model?", print(variant),
+                   variant.choices.size(), model.blocks.size());
   LIMBER_TRY(check_ending(model, variant));
   for (int b = 0; b < num_blocks(model); b += chosen(model, variant, b).span)
     LIMBER_TRY(check_choice(model, variant, b));

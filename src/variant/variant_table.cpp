@@ -102,7 +102,10 @@ OpenFiles& open_files() {
 Status check_header(const std::string& path) {
   const auto file = os_files().map(path);
   if (!file.ok()) return file.status().code() == Code::kNotFound ? Status() : file.status();
-  return check_lmdb_header((*file)->bytes(), kMapBytes).in(path);
+  const Status status = check_lmdb_header((*file)->bytes(), kMapBytes);
+  if (status.ok()) return status;
+  return error(status.code(), "{}: {}; delete the file, and what it held is measured again", path,
+               status.message());
 }
 
 }  // namespace

@@ -21,8 +21,12 @@ void expect_error(const Outcome& outcome, int code, const std::string& part) {
 }
 
 TEST(Usage, WrongUseIsExitCode2AndSaysWhatIsWrong) {
-  expect_error(limber_program(""), 2, "inspect, check, run");
   expect_error(limber_program("inspekt x"), 2, "Did you mean 'inspect'?");
+  expect_error(limber_program("inspect builtin:resnet8 --thread 2"), 2, "Did you mean --threads?");
+  expect_error(limber_program("inspect builtin:resnet8 --thraeds=2"), 2, "Did you mean --threads?");
+  expect_error(limber_program("inspect builtin:resnet8 --colour"), 2,
+               "'limber inspect' has no option --colour");
+  expect_error(limber_program("inspect builtin:resnet8 other.onnx"), 2, "'other.onnx'");
   expect_error(limber_program("inspect"), 2, "model");
   expect_error(limber_program("inspect builtin:resnet8 --threads many"), 2, "--threads");
   expect_error(limber_program("inspect builtin:resnet8 --dim N"), 2, "NAME=NUMBER");
@@ -30,6 +34,15 @@ TEST(Usage, WrongUseIsExitCode2AndSaysWhatIsWrong) {
   expect_error(limber_program("run builtin:resnet8"), 2, "--input");
   expect_error(limber_program("run builtin:resnet8 --input a.png --mean 1,2"), 2, "--mean");
   expect_error(limber_program("run builtin:resnet8 --input a.png --std 0"), 2, "--std");
+}
+
+TEST(Usage, WithoutACommandThereIsAnOverview) {
+  const Outcome outcome = limber_program("");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  for (const char* part : {"Run and measure", "Train", "  inspect ", "  search ", "limber bench model.onnx",
+                           "limber demo", "limber: error: which command?"})
+    EXPECT_TRUE(contains(outcome.err, part)) << part << "\n" << outcome.err;
 }
 
 TEST(Usage, HelpAndVersionGoToStdout) {
@@ -48,6 +61,8 @@ TEST(Usage, NamesThatDoNotExistComeWithASuggestion) {
   expect_error(limber_program("inspect builtin:resnet9"), 1, "builtin:resnet8");
   expect_error(limber_program("run builtin:resnet8 --input imge=x.png"), 2, "Did you mean 'image'?");
   expect_error(limber_program("inspect builtin:resnet8 --dim M=4"), 1, "'M'");
+  expect_error(limber_program("inspect --thread 3 builtin:resnet8"), 2,
+               "'limber inspect' has no option --thread. Did you mean --threads?");
 }
 
 TEST(Files, MissingAndBrokenModelsAreExitCode1WithTheFileName) {

@@ -47,6 +47,12 @@ TEST(Elastify, MakesSearchesAndExports) {
   const std::string run = " --input builtin:image --json";
   EXPECT_EQ(json_of(limber_program("run " + whole + run))["outputs"],
             json_of(limber_program("run builtin:resnet8" + run))["outputs"]);
+  // Other commands say how to get there.
+  for (const char* command : {"inspect ", "check ", "eval --data synthetic:count=8 "}) {
+    const Outcome refused = limber_program(command + dir);
+    EXPECT_EQ(refused.code, 1);
+    EXPECT_TRUE(contains(refused.err, "limber export " + dir)) << refused.err;
+  }
 }
 
 TEST(Elastify, GoesOnOrRefuses) {
@@ -66,6 +72,13 @@ TEST(Elastify, GoesOnOrRefuses) {
   const Outcome damaged = limber_program("search " + dir + " --data synthetic:count=32 --latency 60%");
   EXPECT_EQ(damaged.code, 1);
   EXPECT_TRUE(contains(damaged.err, "manifest.json")) << damaged.err;
+  const std::string before = read_text(dir + "/manifest.json");
+  for (const char* how : {"", "--resume "}) {  // what may be mended is not written over
+    const Outcome over = limber_program(kElastify + "--budget 200ms " + how + "-o " + dir);
+    EXPECT_EQ(over.code, 1) << how;
+    EXPECT_TRUE(contains(over.err, "damaged")) << over.err;
+    EXPECT_EQ(read_text(dir + "/manifest.json"), before);
+  }
 }
 
 // Teaching further makes what a search found out stale; weights of another training are not those it knows.

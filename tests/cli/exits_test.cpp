@@ -73,6 +73,38 @@ TEST(ExitsCommand, MakesThemAnewWhenAsked) {
   EXPECT_GE(again["exits"].size(), 1u);
 }
 
+TEST(ExitsCommand, ASubnetMayGoFirst) {
+  const Folder folder;
+  const std::string dir = folder / "elastic";
+  make_elastic_folder(dir);
+  auto loaded = load_elastic(dir);
+  ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+  loaded->info.notes.erase("tuned");
+  ASSERT_TRUE(save_elastic(dir, loaded->model, loaded->info).ok());
+  const Outcome none = limber_program("exits " + dir + kExits + "--blocks subnet");
+  EXPECT_NE(none.code, 0);
+  EXPECT_TRUE(contains(none.err, "no tuned subnet")) << none.err;
+
+  Variant subnet = original_variant(loaded->model);
+  for (size_t b = 0; b < loaded->model.blocks.size(); ++b) {
+    if (loaded->model.blocks[b].alternatives.size() > 1) subnet.choices[b] = 1;
+  }
+  loaded->info.notes["tuned"] = print(subnet);
+  ASSERT_TRUE(save_elastic(dir, loaded->model, loaded->info).ok());
+  const json made = json_of(limber_program("exits " + dir + kExits + "--blocks subnet --max-drop 5 --json"));
+  ASSERT_EQ(made["exits"].size(), 1u);
+  EXPECT_EQ(made["exits"][0]["after"], 0);
+  EXPECT_EQ(made["storage"], 0);
+  EXPECT_GE(made["calibrated"]["accuracy"].get<double>(),
+            made["original_accuracy"].get<double>() - 0.05 - 1e-9);
+  const json again = json_of(limber_program("exits " + dir + kExits + "--max-drop 5 --json"));
+  ASSERT_EQ(again["exits"].size(), 1u);
+  EXPECT_EQ(again["exits"][0]["accuracy"], made["exits"][0]["accuracy"]);
+  const json other =
+      json_of(limber_program("exits " + dir + kExits + "--budget 300ms --exits 1 --again --json"));
+  EXPECT_GT(other["exits"][0]["after"], 0);
+}
+
 TEST(ExitsCommand, WrongUse) {
   const Folder folder;
   const std::string dir = folder / "elastic";

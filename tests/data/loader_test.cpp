@@ -170,6 +170,13 @@ TEST(Loader, WorkersChangeNothing) {
     EXPECT_EQ(many->skipped(), none->skipped());
     EXPECT_EQ(many->skip_messages(), none->skip_messages());
   }
+  options.workers = 0;
+  for (const int threads : {1, 2, 3}) {
+    options.threads = threads;
+    const auto many = loader(data, options);
+    EXPECT_EQ(epoch(*many, 0), expected[0]) << threads;
+    EXPECT_EQ(many->skipped(), none->skipped());
+  }
   options.seed = 100;
   EXPECT_NE(epoch(*loader(data, options), 0), expected[0]);
 }
@@ -262,7 +269,7 @@ TEST(Loader, NothingButBadImagesIsAnError) {
   expect_failure(l->next(), Code::kCorrupt, {"100 images in a row", "damaged"});
   EXPECT_EQ(l->skip_messages().size(), 10u);
   EXPECT_EQ(l->skipped(), 100u);
-  EXPECT_EQ(data->calls, 100);
+  EXPECT_LE(data->calls, 5 * 100) << "for each image of the batch";
 }
 
 TEST(Loader, DamagedFileInTheMiddleIsNamed) {
@@ -357,7 +364,7 @@ TEST(Loader, OptionsThatMakeNoSenseAreRefused) {
     expect_failure(Loader::make(data, options), Code::kInvalidArgument, {word});
   };
   refused([](auto& o) { o.batch = 0; }, "batch of 0");
-  refused([](auto& o) { o.workers = -1; }, "-1 loader threads");
+  refused([](auto& o) { o.workers = -2; }, "-2 loader threads");
   refused([](auto& o) { o.mixup = -1; }, "mixup");
   refused([](auto& o) { o.augmentation.height = 0; }, "height");
   refused([](auto& o) { o.batch = 6, o.drop_last = true; }, "5 images");

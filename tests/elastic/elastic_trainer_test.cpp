@@ -107,9 +107,10 @@ class Watch : public TrainerHook {
   const int64_t last_;
 };
 
-// In the survey, in a probe, and with a choice made: the step after is one like the step before.
+// In both halves of the survey, in a probe, and with a choice made: the step after is one like the step
+// before.
 TEST(Elastic, GoesOnWhereItStopped) {
-  for (const int64_t last : {7, 17, 25}) {
+  for (const int64_t last : {7, 17, 25, 30}) {
     const Folder temp;
     auto folder = *RunFolder::open(temp / "run");
     const ElasticOptions options{.rho = 0.5, .interval_steps = 14};
@@ -164,7 +165,9 @@ TEST(Elastic, RhoMayChangeWhileTraining) {
   ASSERT_TRUE(trainer.ok());
   ASSERT_TRUE((*trainer)->run().ok());
   const auto selections = lines_of(*folder, "selection");
-  ASSERT_EQ(selections.size(), 2U);
+  ASSERT_GE(selections.size(), 2U);
+  ASSERT_LE(selections.size(), 3U) << "a choice, one for the new share, and perhaps a better one for it";
+  EXPECT_EQ(selections[0]["rho"], 0.5);
   EXPECT_EQ(selections[1]["rho"], 0.9);
   const auto share = [](const nlohmann::json& line) {
     return line["budget_s"].get<double>() / line["full_s"].get<double>();

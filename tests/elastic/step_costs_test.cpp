@@ -72,22 +72,35 @@ TEST(StepCosts, GradientsThatWereSeenBothWaysCorrectTheOthers) {
   const TensorMask all(tensors, true);
   TensorMask half(tensors, false);
   std::fill(half.begin() + static_cast<std::ptrdiff_t>(tensors / 2), half.end(), true);
-  const auto survey = [&](const TensorMask& mask, double gradients, bool keeps) {
+  const auto run = [&](const TensorMask& mask, double gradients, const auto& tell) {
     ASSERT_TRUE(session->set_trained(names_of(**costs, mask)).ok());
     const Plan& plan = **session->plan();
     std::vector<double> seconds(plan.steps.size(), 1);
     const auto loss = plan.steps.size() / 3;  // no exact place is needed: what is behind is mostly gradients
     for (size_t s = loss; s < seconds.size(); ++s) seconds[s] = gradients;
-    (*costs)->survey(plan, seconds, keeps);
+    tell(plan, seconds);
+  };
+  const auto survey = [&](const TensorMask& mask, double gradients, bool keeps) {
+    run(mask, gradients, [&](const Plan& plan, const auto& s) { (*costs)->survey(plan, s, keeps); });
   };
   survey(all, 1, false);
   (*costs)->end_survey();
   const double thrifty = (*costs)->full(), forward = (*costs)->forward();
+  // By a survey that sees some both ways, or by steps after it.
   (*costs)->begin_survey();
   survey(all, 1, false);
   survey(half, 2, true);
   (*costs)->end_survey();
   EXPECT_GT((*costs)->full() - (*costs)->forward(), 1.7 * (thrifty - forward));
+  (*costs)->begin_survey();
+  survey(all, 1, false);
+  (*costs)->end_survey();
+  run(half, 2, [&](const Plan& plan, const auto& s) { (*costs)->observe(plan, s, true); });
+  EXPECT_GT((*costs)->full() - (*costs)->forward(), 1.7 * (thrifty - forward));
+  // Steps that compute activations twice tell nothing about those that keep them.
+  const double full = (*costs)->full();
+  run(all, 1, [&](const Plan& plan, const auto& s) { (*costs)->observe(plan, s, false); });
+  EXPECT_NEAR((*costs)->full() / full, 1, 0.1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, StepCostsOf,

@@ -183,5 +183,36 @@ TEST(Page, NeedsNothingElseAndIsWellFormed) {
   EXPECT_NE(html.find("width=device-width"), std::string::npos);
 }
 
+TEST(Bars, StandInGroupsFromZero) {
+  BarPlot plot{.title = "t", .y = {.label = "ms"}, .series = {"a<", "b"}};
+  EXPECT_EQ(draw_bars(plot), "");
+  plot.groups = {{"one", {{0, 2, "two"}, {0, kNaN, ""}}}, {"other", {{0, 1, "one"}, {0, 4, "four"}}}};
+  const std::string drawing = draw_bars(plot);
+  EXPECT_EQ(xml_problem("<p>" + drawing + "</p>"), "");
+  EXPECT_EQ(occurrences(drawing, "<rect class=\"f"), 3U + 2U) << "bars, and keys of the legend";
+  EXPECT_EQ(occurrences(drawing, "a&lt;"), 1U);
+  EXPECT_EQ(occurrences(drawing, ">0<"), 1U);
+}
+
+TEST(Lines, AloneHaveTheirLegendInside) {
+  LinePlot plot{.title = "t"};
+  EXPECT_EQ(draw_lines_alone(plot).svg, "");
+  plot.series = {{.name = "a", .points = {{0, 0, ""}, {1, 1, ""}}},
+                 {.name = std::string(60, 'b'), .points = {{0, 1, ""}}}};
+  const PlotPicture wide = draw_lines_alone(plot);
+  EXPECT_EQ(xml_problem(wide.svg), "");
+  EXPECT_EQ(occurrences(wide.svg, "<svg"), 1U);
+  plot.series.pop_back();
+  EXPECT_LT(draw_lines_alone(plot).height, wide.height) << "a long name needs a row of its own";
+}
+
+TEST(Base64, IsThatOfTheStandard) {
+  EXPECT_EQ(base64(""), "");
+  EXPECT_EQ(base64("f"), "Zg==");
+  EXPECT_EQ(base64("fo"), "Zm8=");
+  EXPECT_EQ(base64("foobar"), "Zm9vYmFy");
+  EXPECT_EQ(base64("\xFF\xFE"), "//4=");
+}
+
 }  // namespace
 }  // namespace limber

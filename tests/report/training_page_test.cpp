@@ -16,8 +16,6 @@ RunLog named_run(const std::string& name, const std::string& history) {
   return *std::move(log);
 }
 
-bool has(const std::string& page, const std::string& part) { return page.find(part) != std::string::npos; }
-
 void expect_well_formed(const std::string& page) {
   EXPECT_EQ(xml_problem(page.substr(page.find("<html"))), "");
   for (SvgPart svg = next_svg(page, 0); !svg.text.empty(); svg = next_svg(page, svg.at + svg.text.size()))

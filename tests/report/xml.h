@@ -17,4 +17,8 @@ struct SvgPart {
 };
 SvgPart next_svg(std::string_view page, size_t from);  // empty text at the end
 
+inline bool has(const std::string& page, const std::string& part) {
+  return page.find(part) != std::string::npos;
+}
+
 }  // namespace limber

@@ -11,6 +11,7 @@
 #include "supernet/exit_tuning.h"
 #include "supernet/expand.h"
 #include "supernet/partition.h"
+#include "supernet/subnet_exit.h"
 #include "tests/supernet/models.h"
 #include "train/evaluate.h"
 
@@ -317,6 +318,39 @@ TEST(Exits, TunedBlocksStartAsTheOriginals) {
   for (const std::string& name : p.model.params->names())
     EXPECT_EQ(name.find("/tuned/"), std::string::npos) << name;
   EXPECT_FALSE(add_tuned_blocks(p.model, 1).ok());  // an exit comes later
+}
+
+// What a subnet is not sure of starts again: both answers are those of the variants by themselves.
+TEST(Exits, ASubnetIsAnExitBeforeTheFirstBlock) {
+  Prepared p;
+  Variant subnet = original_variant(p.model);
+  for (size_t b = 0; b < p.model.blocks.size(); ++b) {
+    if (p.model.blocks[b].alternatives.size() > 1) subnet.choices[b] = 1;
+  }
+  const std::vector<Variant> subnets = {original_variant(p.model), subnet};
+  ASSERT_NE(subnets[0], subnets[1]);
+  p.model.exits.push_back(*make_exit(p.model, 2, {16, 1}, "a", 1));
+  const auto report = add_subnet_exit(p.model, subnets, p.held, test::cpu_backends(), {.seconds = 0.01}, 1);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  ASSERT_EQ(p.model.exits.size(), 1u);
+  EXPECT_TRUE(check_elastic(p.model).ok()) << check_elastic(p.model).message();
+  EXPECT_EQ(*exit_storage(p.model), 0);
+  const Tensor images = noise(p.model, kExitBatch, 3);
+  p.model.exits = {*make_subnet_exit(p.model, subnet)};
+  auto runner = ExitRunner::create(p.model, report->variant, test::cpu_backends(), {.batch = kExitBatch});
+  ASSERT_TRUE(runner.ok()) << runner.status().message();
+  const auto answers = (*runner)->run_all(images);
+  ASSERT_TRUE(answers.ok()) << answers.status().message();
+  ASSERT_EQ(answers->size(), 2u);
+  expect_near((*answers)[0], run_variant(p.model, subnet, images), "subnet");
+  expect_near((*answers)[1], run_variant(p.model, original_variant(p.model), images), "model");
+  remove_exits(p.model);
+  EXPECT_TRUE(p.model.exits.empty());
+  p.expect_model_as_it_was();
+  EXPECT_EQ(p.model.params->names().size(), p.before.size());
+  EXPECT_FALSE(add_subnet_exit(p.model, {}, p.held, test::cpu_backends(), {}, 1).ok());
+  subnet.confidence = 0.5;
+  EXPECT_FALSE(make_subnet_exit(p.model, subnet).ok());
 }
 
 TEST(Exits, StopsWithWhatThereIs) {

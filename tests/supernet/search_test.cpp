@@ -428,5 +428,28 @@ TEST(Search, FrontAndLevelsHoldTheBest) {
   EXPECT_EQ(pool[1].variant.choices[0], 4);
 }
 
+// Moves never bring a copy in: what has most of them comes from the tuned variant itself.
+TEST(Search, ATunedVariantThatIsJustTooSlowIsHardlyChanged) {
+  SearchSpace space;
+  for (int b = 0; b < 6; ++b)
+    space.blocks.push_back(
+        {{.seconds = 1}, {.seconds = 1, .error = 1, .tied = true}, {.seconds = 0.5, .error = 0.1}});
+  SearchOptions options{.latency = 5.6, .max_evaluations = 40};
+  options.seeds = {Variant{.choices = std::vector<int>(6, 1)}};
+  const auto copies = [](const Variant& variant) {
+    return std::count(variant.choices.begin(), variant.choices.end(), 1);
+  };
+  const auto evaluate = [&](std::span<const Variant> variants) -> Result<std::vector<double>> {
+    std::vector<double> accuracies;
+    for (const Variant& variant : variants) accuracies.push_back(0.1 * static_cast<double>(copies(variant)));
+    return accuracies;
+  };
+  const auto found = search_variants(space, evaluate, options);
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  int64_t most = 0;
+  for (const Scored& one : found->evaluated) most = std::max<int64_t>(most, copies(one.variant));
+  EXPECT_EQ(most, 5);
+}
+
 }  // namespace
 }  // namespace limber

@@ -135,6 +135,8 @@ TEST(Tune, ElastifyTeachesChoosesAndTunes) {
   ElastifyOptions how;
   how.distill.batch = how.tune.batch = kTuneBatch;
   how.seconds = 1.5;
+  how.size_limit = 5;
+  const auto before = values_of(model, parameters_of(model.base));
   how.input.height = static_cast<int>(shape.dim(2));
   how.input.width = static_cast<int>(shape.dim(3));
   how.measure = [&] { return measure_latency_table(model, test::cpu_backends()); };
@@ -146,6 +148,8 @@ TEST(Tune, ElastifyTeachesChoosesAndTunes) {
   ASSERT_TRUE(done.ok()) << done.status().message();
   EXPECT_DOUBLE_EQ(done->seconds, how.seconds);
   for (const Variant& variant : done->chosen) EXPECT_TRUE(check_variant(model, variant).ok());
+  EXPECT_TRUE(check_elastic(model).ok()) << check_elastic(model).message();
+  EXPECT_EQ(values_of(model, parameters_of(model.base)), before);
   ASSERT_FALSE(stages.empty());
   EXPECT_EQ(stages.front(), "teaching");
   // Of a small network on a busy machine nothing may be faster; then there is nothing to tune.

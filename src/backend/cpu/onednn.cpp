@@ -1,11 +1,14 @@
-// Everything that knows oneDNN's API (2.6).
+// Everything that knows oneDNN's API; onednn_api.h holds what its versions say differently.
 #include "backend/cpu/onednn.h"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
 #include <map>
 #include <mutex>
 
+#include "backend/cpu/onednn_api.h"
 #include "backend/cpu/onednn_descs.h"
 #include "backend/cpu/onednn_primitive.h"
 
@@ -67,27 +70,20 @@ struct Library::Rep {
 
   // Blocks, strides and, for Winograd, the sizes: enough to tell two packings of one tensor apart.
   static std::string packed_name(const memory::desc& desc) {
-    const auto& md = desc.data;
-    if (md.format_kind == dnnl_format_kind_wino) {
-      return fmt::format("winograd{}x{}.{}", md.format_desc.wino_desc.r, md.format_desc.wino_desc.alpha,
-                         static_cast<int>(md.format_desc.wino_desc.wino_format));
-    }
+    if (!is_blocked(desc)) return opaque_name(desc);
     std::string name = "packed";
-    const auto& blocking = md.format_desc.blocking;
-    for (int i = 0; i < md.ndims; ++i) name += fmt::format(".{}", blocking.strides[i]);
-    for (int i = 0; i < blocking.inner_nblks; ++i) {
-      name += fmt::format("_{}{}", blocking.inner_blks[i], static_cast<char>('a' + blocking.inner_idxs[i]));
-    }
+    for (const int64_t stride : strides_of(desc)) name += fmt::format(".{}", stride);
+    const auto blocks = inner_blocks_of(desc), axes = inner_axes_of(desc);
+    for (size_t i = 0; i < blocks.size(); ++i)
+      name += fmt::format("_{}{}", blocks[i], static_cast<char>('a' + axes[i]));
     return name;
   }
 
   // A matrix may be packed as it is or transposed, into layouts that look alike.
   static std::string reading_name(const memory::desc& plain) {
-    const auto& strides = plain.data.format_desc.blocking.strides;
-    if (std::is_sorted(strides, strides + plain.data.ndims, std::greater<>())) return "";
-    std::string name = "~";
-    for (int i = 0; i < plain.data.ndims; ++i) name += fmt::format("{}{}", i > 0 ? "." : "", strides[i]);
-    return name;
+    const auto strides = strides_of(plain);
+    if (std::is_sorted(strides.begin(), strides.end(), std::greater<>())) return "";
+    return fmt::format("~{}", fmt::join(strides, "."));
   }
 
   Packed entry(uint32_t id) const {
@@ -168,23 +164,6 @@ Dims minus_one(Dims dims) {
   return dims;
 }
 
-// An operation descriptor and the primitive descriptor made from it; backward, also the forward one. oneDNN
-// 2.6 reads the others again when it moves on to the next implementation, so they must live as long.
-template <typename Op>
-struct Described {
-  typename Op::desc desc;
-  dnnl::primitive_desc_base forward;
-  typename Op::primitive_desc pd;
-
-  Described(typename Op::desc d, const dnnl::primitive_attr& attr, const dnnl::engine& engine)
-      : desc(std::move(d)), pd(desc, attr, engine, /*allow_empty=*/true) {}
-  Described(typename Op::desc d, const dnnl::primitive_attr& attr, const dnnl::engine& engine,
-            const dnnl::convolution_forward::primitive_desc& hint)
-      : desc(std::move(d)), forward(hint), pd(desc, attr, engine, hint, /*allow_empty=*/true) {}
-  Described(const Described&) = delete;
-  Described& operator=(const Described&) = delete;
-};
-
 template <typename Op>
 Described<Op> conv_pd(const Convolution& s, const WeightDims& w, const dnnl::engine& engine) {
   const memory::desc src = activation_desc(s.src, s.src_format), dst = activation_desc(s.dst, s.dst_format);
@@ -193,9 +172,8 @@ Described<Op> conv_pd(const Convolution& s, const WeightDims& w, const dnnl::eng
   constexpr bool kTransposed = std::is_same_v<Op, dnnl::deconvolution_forward>;
   const algorithm direct = kTransposed ? algorithm::deconvolution_direct : algorithm::convolution_direct;
   const algorithm alg = s.winograd ? algorithm::convolution_winograd : direct;
-  return Described<Op>({dnnl::prop_kind::forward_inference, alg, src, weights, bias, dst, s.strides,
-                        minus_one(s.dilations), s.pad_begin, s.pad_end},
-                       attributes(s.post), engine);
+  return Described<Op>(attributes(s.post), engine, dnnl::prop_kind::forward_inference, alg, src, weights,
+                       bias, dst, s.strides, minus_one(s.dilations), s.pad_begin, s.pad_end);
 }
 
 // The parts that all passes of a convolution are described with.
@@ -215,28 +193,28 @@ struct ConvParts {
 
   // oneDNN wants to see the forward convolution of a backward one.
   dnnl::convolution_forward::primitive_desc forward(const dnnl::engine& engine) const {
-    const memory::desc any_src(src.dims(), kF32, Tag::any), any_dst(dst.dims(), kF32, Tag::any);
-    return {{dnnl::prop_kind::forward_training, algorithm::convolution_direct, any_src, weights, bias,
-             any_dst, strides, dilations, pad_begin, pad_end},
-            engine};
+    const memory::desc any_src(dims_of(src), kF32, Tag::any), any_dst(dims_of(dst), kF32, Tag::any);
+    const Described<dnnl::convolution_forward> made(
+        dnnl::primitive_attr(), engine, dnnl::prop_kind::forward_training, algorithm::convolution_direct,
+        any_src, weights, bias, any_dst, strides, dilations, pad_begin, pad_end);
+    return made.pd;
   }
 };
 
 Described<dnnl::convolution_backward_data> conv_data_pd(const Convolution& s, const WeightDims& w,
                                                         const dnnl::engine& engine) {
   const ConvParts p(s, w);
-  return Described<dnnl::convolution_backward_data>({algorithm::convolution_direct, p.src, p.weights, p.dst,
-                                                     p.strides, p.dilations, p.pad_begin, p.pad_end},
-                                                    attributes({}), engine, p.forward(engine));
+  return Described<dnnl::convolution_backward_data>(p.forward(engine), attributes({}), engine,
+                                                    algorithm::convolution_direct, p.src, p.weights, p.dst,
+                                                    p.strides, p.dilations, p.pad_begin, p.pad_end);
 }
 
 Described<dnnl::convolution_backward_weights> conv_weights_pd(const Convolution& s, const WeightDims& w,
                                                               const dnnl::engine& engine) {
   const ConvParts p(s, w);
   return Described<dnnl::convolution_backward_weights>(
-      {algorithm::convolution_direct, p.src, p.weights, p.bias, p.dst, p.strides, p.dilations, p.pad_begin,
-       p.pad_end},
-      attributes({}), engine, p.forward(engine));
+      p.forward(engine), attributes({}), engine, algorithm::convolution_direct, p.src, p.weights, p.bias,
+      p.dst, p.strides, p.dilations, p.pad_begin, p.pad_end);
 }
 
 std::vector<Argument> data_args(const dnnl::convolution_backward_data::primitive_desc& pd) {
@@ -267,18 +245,18 @@ Described<dnnl::matmul> matmul_pd(const MatMul& s, const dnnl::engine& engine) {
   bias_dims.back() = s.y.back();
   const memory::desc b = s.pack_b ? memory::desc(s.b, kF32, Tag::any) : matrix_desc(s.b, s.trans_b);
   const memory::desc bias = s.bias ? memory::desc(bias_dims, kF32, row_major(bias_dims)) : memory::desc();
-  const dnnl::matmul::desc desc =
-      s.bias ? dnnl::matmul::desc(matrix_desc(s.a, s.trans_a), b, bias, matrix_desc(s.y, false))
-             : dnnl::matmul::desc(matrix_desc(s.a, s.trans_a), b, matrix_desc(s.y, false));
-  return Described<dnnl::matmul>(desc, attributes(s.post, s.alpha), engine);
+  const memory::desc a = matrix_desc(s.a, s.trans_a), y = matrix_desc(s.y, false);
+  const dnnl::primitive_attr attr = attributes(s.post, s.alpha);
+  return s.bias ? Described<dnnl::matmul>(attr, engine, a, b, bias, y)
+                : Described<dnnl::matmul>(attr, engine, a, b, y);
 }
 
 Described<dnnl::inner_product_forward> inner_pd(const MatMul& s, const dnnl::engine& engine) {
   const memory::desc weights({s.b[1], s.b[0]}, kF32, Tag::any);
   const memory::desc bias = s.bias ? memory::desc({s.b[1]}, kF32, Tag::a) : memory::desc();
-  return Described<dnnl::inner_product_forward>(
-      {dnnl::prop_kind::forward_inference, matrix_desc(s.a, false), weights, bias, matrix_desc(s.y, false)},
-      attributes(s.post, s.alpha), engine);
+  return Described<dnnl::inner_product_forward>(attributes(s.post, s.alpha), engine,
+                                                dnnl::prop_kind::forward_inference, matrix_desc(s.a, false),
+                                                weights, bias, matrix_desc(s.y, false));
 }
 
 template <typename MakePd>
@@ -367,15 +345,14 @@ Result<Compiled> Library::create(const Pooling& s) {
     const algorithm alg = s.maximum           ? algorithm::pooling_max
                           : s.include_padding ? algorithm::pooling_avg_include_padding
                                               : algorithm::pooling_avg_exclude_padding;
-    const dnnl::pooling_v2_forward::desc desc(dnnl::prop_kind::forward_inference, alg,
-                                              activation_desc(s.src, s.format),
-                                              activation_desc(s.dst, s.format), s.strides, s.kernel,
-                                              minus_one(s.dilations), s.pad_begin, s.pad_end);
-    dnnl::pooling_v2_forward::primitive_desc pd(desc, attributes({}), rep_->engine, /*allow_empty=*/true);
+    Described<PoolingForward> made(attributes({}), rep_->engine, dnnl::prop_kind::forward_inference, alg,
+                                   activation_desc(s.src, s.format), activation_desc(s.dst, s.format),
+                                   s.strides, s.kernel, minus_one(s.dilations), s.pad_begin, s.pad_end);
+    auto& pd = made.pd;
     if (!pd || !advance_to(pd, 0)) return false;
-    rep_->finish<dnnl::pooling_v2_forward>(out, pd,
-                                           {{DNNL_ARG_SRC, pd.src_desc(), Argument::kInput, 0},
-                                            {DNNL_ARG_DST, pd.dst_desc(), Argument::kOutput, 0}});
+    rep_->finish<PoolingForward>(out, pd,
+                                 {{DNNL_ARG_SRC, pd.src_desc(), Argument::kInput, 0},
+                                  {DNNL_ARG_DST, pd.dst_desc(), Argument::kOutput, 0}});
     return true;
   });
 }
@@ -387,9 +364,9 @@ Result<Compiled> Library::create(const Binary& s) {
     const algorithm alg = s.op == OpKind::kAdd   ? algorithm::binary_add
                           : s.op == OpKind::kMul ? algorithm::binary_mul
                                                  : algorithm::binary_sub;
-    const dnnl::binary::desc desc(alg, activation_desc(s.a, s.format), activation_desc(s.b, s.format),
-                                  activation_desc(s.a, s.format));
-    dnnl::binary::primitive_desc pd(desc, attributes({}), rep_->engine, /*allow_empty=*/true);
+    Described<dnnl::binary> made(attributes({}), rep_->engine, alg, activation_desc(s.a, s.format),
+                                 activation_desc(s.b, s.format), activation_desc(s.a, s.format));
+    auto& pd = made.pd;
     if (!pd || !advance_to(pd, 0)) return false;
     rep_->finish<dnnl::binary>(out, pd,
                                {{DNNL_ARG_SRC_0, pd.src0_desc(), Argument::kInput, 0},
@@ -413,8 +390,7 @@ Result<Compiled> Library::create(const Concat& s) {
       const int i = static_cast<int>(args.size());
       args.push_back({DNNL_ARG_MULTIPLE_SRC + i, descs.back(), Argument::kInput, i});
     }
-    const dnnl::concat::primitive_desc pd(activation_desc(dst, s.format), s.axis, descs, rep_->engine,
-                                          attributes({}));
+    const auto pd = concat_pd(rep_->engine, activation_desc(dst, s.format), s.axis, descs, attributes({}));
     if (is_reference(pd.impl_info_str())) return false;
     args.push_back({DNNL_ARG_DST, pd.dst_desc(), Argument::kOutput, 0});
     rep_->finish<dnnl::concat>(out, pd, std::move(args));
@@ -434,7 +410,7 @@ std::string Library::layout_name(Layout layout) const {
 }
 
 bool Library::keeps_elements(Layout layout) const {
-  return layout.id < kFirstPacked || rep_->entry(layout.id).desc.data.format_kind == dnnl_blocked;
+  return layout.id < kFirstPacked || is_blocked(rep_->entry(layout.id).desc);
 }
 
 bool Library::can_reorder(const TensorType& type, Layout from, Layout to) const {

@@ -4,6 +4,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "backend/cpu/onednn.h"
+#include "backend/cpu/onednn_api.h"
 
 namespace limber::onednn {
 
@@ -51,7 +52,7 @@ inline memory::desc matrix_desc(const Dims& dims, bool transposed) {
 
 inline void append_activation(dnnl::post_ops& ops, const Activation& act) {
   const auto eltwise = [&](algorithm a, double alpha = 0, double beta = 0) {
-    ops.append_eltwise(1.0f, a, static_cast<float>(alpha), static_cast<float>(beta));
+    append_eltwise(ops, a, static_cast<float>(alpha), static_cast<float>(beta));
   };
   switch (act.op) {
     case OpKind::kIdentity:
@@ -70,7 +71,7 @@ inline void append_activation(dnnl::post_ops& ops, const Activation& act) {
       eltwise(algorithm::eltwise_linear, act.alpha, act.beta);
       return eltwise(algorithm::eltwise_clip, 0, 1);
     case OpKind::kHardSwish:
-      return eltwise(algorithm::eltwise_hardswish);
+      return eltwise(algorithm::eltwise_hardswish, 1.0 / 6, 0.5);  // oneDNN 2 knows no others
     case OpKind::kSilu:
       return eltwise(algorithm::eltwise_swish, 1);
     case OpKind::kGelu:
@@ -80,7 +81,7 @@ inline void append_activation(dnnl::post_ops& ops, const Activation& act) {
     case OpKind::kMish:
       return eltwise(algorithm::eltwise_mish);
     case OpKind::kSoftplus:
-      return eltwise(algorithm::eltwise_soft_relu);
+      return eltwise(algorithm::eltwise_soft_relu, 1);
     default:
       LIMBER_UNREACHABLE();
   }
@@ -89,8 +90,8 @@ inline void append_activation(dnnl::post_ops& ops, const Activation& act) {
 inline dnnl::primitive_attr attributes(const PostOps& post, double scale = 1) {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (scale != 1) attr.set_output_scales(0, {static_cast<float>(scale)});
   dnnl::post_ops ops;
+  if (scale != 1) set_scale(attr, ops, static_cast<float>(scale));
   if (post.sum) ops.append_sum(1.0f);
   append_activation(ops, post.act);
   attr.set_post_ops(ops);

@@ -1,0 +1,115 @@
+// limber demo: the whole story on built-in data.
+#include <fmt/core.h>
+
+#include <filesystem>
+
+#include "cli/commands.h"
+#include "cli/demo_output.h"
+#include "cli/demo_story.h"
+#include "cli/signals.h"
+#include "cli/table.h"
+
+namespace limber {
+namespace {
+
+constexpr const char* kFolder = "limber-demo";
+
+struct DemoCommand {
+  std::string output;
+  int threads = 0;
+  uint64_t seed = 0;
+  bool quick = false, json = false;
+};
+
+// The folder that was asked for, which must not be there; without one, the first of "limber-demo",
+// "limber-demo-2" .. that is not.
+Result<std::string> choose_folder(const std::string& asked) {
+  namespace fs = std::filesystem;
+  if (!asked.empty()) {
+    if (fs::exists(asked))
+      return invalid("{} is there already; give another -o, or remove it: a demonstration starts afresh",
+                     asked);
+    return asked;
+  }
+  std::string folder = kFolder;
+  for (int i = 2; fs::exists(folder); ++i) folder = fmt::format("{}-{}", kFolder, i);
+  return folder;
+}
+
+void print_tables(const DemoReport& report) {
+  fmt::print("\nWhat was gained\n\n");
+  Table trainings({{"learning the new domain"}, {"time", true}, {"faster", true}, {"accuracy", true}});
+  trainings.add({"nothing: the first model", "", "", show_percent(report.base_shifted)});
+  for (const DemoTraining& t : report.trainings)
+    trainings.add({t.name, fmt::format("{:.1f} s", t.seconds),
+                   fmt::format("{:.2f}x", report.trainings[0].seconds / t.seconds),
+                   show_percent(t.accuracy)});
+  fmt::print("{}\n", trainings.text());
+  Table budgets({{"running within a budget"},
+                 {"promised", true},
+                 {"measured", true},
+                 {"of original", true},
+                 {"kept"},
+                 {"accuracy", true},
+                 {"parameters", true}});
+  budgets.add({"original", "", show_seconds(report.original_s), "100 %", "",
+               show_percent(report.original_accuracy), fmt::format("{}", report.original_parameters)});
+  for (const DemoBudget& b : report.budgets)
+    budgets.add({fmt::format("{:.0f} %", 100 * b.share), show_seconds(b.promised_s),
+                 show_seconds(b.measured_s), fmt::format("{:.0f} %", 100 * report.measured_share(b)),
+                 report.within(b) ? "yes" : "NO", show_percent(b.accuracy), fmt::format("{}", b.parameters)});
+  fmt::print("{}\n", budgets.text());
+  fmt::print("Accuracies are of {} images that played no part before; all was measured here, in {:.0f} s.\n",
+             report.judged_images, report.seconds);
+}
+
+Result<int> demo(const DemoCommand& options) {
+  LIMBER_ASSIGN(const std::string folder, choose_folder(options.output));
+  DemoSettings settings = options.quick ? quick_demo() : DemoSettings{};
+  settings.folder = folder;
+  settings.seed = options.seed;
+  settings.threads = options.threads;
+  if (options.json) settings.talk = stderr;
+  catch_stop_signals();
+  fmt::print(
+      settings.talk,
+      "A model learns, meets a changed world, learns again in about half the time, and changes its shape\n"
+      "to fit a budget. {}; all files go to {}. Ctrl-C stops.\n",
+      options.quick ? "With --quick less well, in a minute or two" : "It takes about five minutes", folder);
+  const Result<DemoReport> told = tell_story(settings);
+  if (!told.ok()) {
+    if (!stop_asked()) return told.status();
+    fmt::print(stderr, "limber: stopped; what was done is in {}\n", folder);
+    return kExitFailed;
+  }
+  LIMBER_TRY(write_demo(*told));
+  if (options.json) {
+    fmt::print("{}\n", demo_json(*told).text());
+    return kExitDone;
+  }
+  print_tables(*told);
+  fmt::print("\nThe report, with plots: {0}\n  xdg-open {0}\n",
+             std::filesystem::absolute(folder + "/report.html").lexically_normal().string());
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_demo(CommandLine& line) {
+  auto options = std::make_shared<DemoCommand>();
+  Arguments arguments =
+      line.add("demo", "The whole story on built-in data, in minutes", [options] { return demo(*options); });
+  arguments.text("-o,--output", options->output, "DIR",
+                 "Folder to make; default limber-demo, or limber-demo-2 and so on where that is there");
+  arguments.seed("--seed", options->seed, "Of the data and of all that is random; default 0");
+  arguments.number("--threads", options->threads, 0, 1024, "Threads to use; default every core");
+  arguments.flag("--quick", options->quick, "Less data and less time: a minute or two, and smaller gains");
+  arguments.flag("--json", options->json, "The numbers as JSON; the story goes to stderr");
+  arguments.footer(
+      "Needs no file and no network. Ctrl-C stops it; what was done until then stays in the folder.\n"
+      "Examples:\n"
+      "  limber demo\n"
+      "  limber demo --quick --seed 3 -o story");
+}
+
+}  // namespace limber

@@ -1,0 +1,62 @@
+#include "cli/demo_output.h"
+
+#include "base/file.h"
+
+namespace limber {
+namespace {
+
+Json training_json(const DemoReport& report, const DemoTraining& t) {
+  return Json::object({{"name", t.name},
+                       {"train_s", t.seconds},
+                       {"wall_s", t.wall_s},
+                       {"faster", report.trainings[0].seconds / t.seconds},
+                       {"accuracy", t.accuracy},
+                       {"best_val_accuracy", t.val_best}});
+}
+
+Json budget_json(const DemoReport& report, const DemoBudget& b) {
+  return Json::object({{"budget", b.share},
+                       {"budget_s", b.share * report.original_s},
+                       {"promised", b.promised_share},
+                       {"promised_s", b.promised_s},
+                       {"measured", report.measured_share(b)},
+                       {"measured_s", b.measured_s},
+                       {"within", report.within(b)},
+                       {"accuracy", b.accuracy},
+                       {"parameters", b.parameters},
+                       {"variant", b.variant},
+                       {"file", report.folder + "/" + b.file}});
+}
+
+}  // namespace
+
+Json demo_json(const DemoReport& report) {
+  Json trainings = Json::array(), budgets = Json::array();
+  for (const DemoTraining& t : report.trainings) trainings.push(training_json(report, t));
+  for (const DemoBudget& b : report.budgets) budgets.push(budget_json(report, b));
+  Json out = Json::object({{"folder", report.folder},
+                           {"report", report.folder + "/report.html"},
+                           {"seed", report.seed},
+                           {"threads", report.threads},
+                           {"seconds", report.seconds},
+                           {"base_accuracy", report.base_accuracy},
+                           {"base_accuracy_shifted", report.base_shifted},
+                           {"elastic_faster", report.speedup()},
+                           {"elastic_points_lost", report.points_lost()}});
+  out.set("trainings", std::move(trainings));
+  out.set("original", Json::object({{"measured_s", report.original_s},
+                                    {"accuracy", report.original_accuracy},
+                                    {"parameters", report.original_parameters}}));
+  out.set("budgets", std::move(budgets));
+  Json unreachable = Json::array();
+  for (const double share : report.unreachable) unreachable.push(share);
+  out.set("unreachable", std::move(unreachable));
+  return out;
+}
+
+Status write_demo(const DemoReport& report) {
+  LIMBER_TRY(os_files().write(report.folder + "/report.html", demo_page(report)));
+  return os_files().write(report.folder + "/demo.svg", demo_picture(report));
+}
+
+}  // namespace limber

@@ -1,0 +1,323 @@
+#include "cli/demo_story.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/clock.h"
+#include "cli/commands.h"
+#include "cli/demo_samples.h"
+#include "cli/demo_timing.h"
+#include "cli/elastify_work.h"
+#include "cli/eval_work.h"
+#include "cli/find_variant.h"
+#include "cli/report_elastic.h"
+#include "cli/signals.h"
+#include "cli/table.h"
+#include "cli/train_work.h"
+#include "device/cpu.h"
+#include "io/onnx.h"
+
+namespace limber {
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr int kSteps = 6;
+constexpr uint64_t kUnseen = 1'000'000;  // added to the seed: images that play no part but in the end
+
+class Story {
+ public:
+  explicit Story(const DemoSettings& settings) : s_(settings) {}
+  Result<DemoReport> tell();
+
+ private:
+  Status learn();
+  Status change();
+  Status adapt();
+  Status make_elastic();
+  Status search();
+  Status run_subnets();
+
+  void heading(const char* title, const char* why);
+  void result(const std::string& text) const { fmt::print(s_.talk, "   -> {}\n", text); }
+  void show(const std::string& command) const;
+  // The words with what all commands get; shown, and timed until done() is called.
+  Words begin(const char* command, Words words);
+  Status done();
+
+  Result<DemoTraining> train(const std::string& name, Words words);
+  Result<double> judge(const std::string& model, const std::string& data);
+  Result<std::string> export_variant(const ElasticFolder& folder, const Variant& variant,
+                                     const std::string& name, int64_t& parameters);
+
+  std::string in(const std::string& name) const { return s_.folder + "/" + name; }
+  std::string old_domain(int count, uint64_t more = 0) const {
+    return fmt::format("synthetic:count={},seed={}", count, s_.seed + more);
+  }
+  std::string new_domain(int count, uint64_t more = 0) const {
+    return fmt::format("synthetic:{},count={},seed={}", s_.shifts, count, s_.seed + more);
+  }
+
+  const DemoSettings& s_;
+  DemoReport report_;
+  int step_ = 0;
+  double began_ = 0;
+};
+
+// --- how it is told -------------------------------------------------------------------------------------
+
+void Story::heading(const char* title, const char* why) {
+  fmt::print(s_.talk, "\n{}/{}  {}\n     {}\n", ++step_, kSteps, title, why);
+  std::fflush(s_.talk);
+}
+
+void Story::show(const std::string& command) const {
+  fmt::print(s_.talk, "   $ {}\n", command);
+  std::fflush(s_.talk);
+}
+
+Words Story::begin(const char* command, Words words) {
+  if (s_.threads > 0) words.insert(words.end(), {"--threads", fmt::format("{}", s_.threads)});
+  if (s_.seed > 0) words.insert(words.end(), {"--seed", fmt::format("{}", s_.seed)});
+  const std::string line = fmt::format("limber {} {}", command, fmt::join(words, " "));
+  show(line);
+  report_.steps.push_back({line, 0});
+  began_ = now_seconds();
+  return words;
+}
+
+Status Story::done() {
+  report_.steps.back().seconds = now_seconds() - began_;
+  return stop_asked() ? error(Code::kResourceExhausted, "stopped") : Status();
+}
+
+// --- what the steps share -------------------------------------------------------------------------------
+
+// Trains into the folder `name`. Evaluation after each epoch is there for the plot and no part of the time.
+Result<DemoTraining> Story::train(const std::string& name, Words words) {
+  words.insert(words.end(), {"-o", in(name)});
+  words = begin("train", std::move(words));
+  TrainCommand command;
+  LIMBER_TRY(parse_words(words, [&](Arguments& arguments) { declare_train(arguments, command); }));
+  LIMBER_TRY(complete(command));
+  LIMBER_ASSIGN(const TrainingSummary summary, run_training(command, TrainingTalk::kBar));
+  LIMBER_TRY(done());
+  DemoTraining training{.name = name, .wall_s = report_.steps.back().seconds};
+  training.seconds = training.wall_s;
+  for (const EpochReport& epoch : summary.epochs) {
+    if (epoch.validation) training.seconds -= epoch.validation->seconds;
+  }
+  training.val_best = summary.state.best_accuracy;
+  LIMBER_ASSIGN(training.log, read_run(in(name)));
+  return training;
+}
+
+Result<double> Story::judge(const std::string& model, const std::string& data) {
+  const Words words = begin("eval", {model, "--data", data});
+  EvalCommand command;
+  LIMBER_TRY(parse_words(words, [&](Arguments& arguments) { declare_eval(arguments, command); }));
+  LIMBER_ASSIGN(const auto evaluation, run_eval(command));
+  LIMBER_TRY(done());
+  return evaluation->top1;
+}
+
+// --- the steps ------------------------------------------------------------------------------------------
+
+Status Story::learn() {
+  heading("A small network learns to tell ten drawn shapes apart",
+          "It stands for any ONNX model you have: all that follows starts from it.");
+  LIMBER_ASSIGN(const DemoTraining base,
+                train("base", {s_.model, "--init", "random", "--data", old_domain(s_.base_images), "--val",
+                               old_domain(s_.val_images), "--epochs", fmt::format("{}", s_.base_epochs),
+                               "--lr", "0.05"}));
+  LIMBER_ASSIGN(report_.base_accuracy, judge(in("base"), old_domain(s_.judged_images, kUnseen)));
+  result(fmt::format("{:.1f} % of {} new images right, after {:.0f} s of training",
+                     100 * report_.base_accuracy, s_.judged_images, base.seconds));
+  return {};
+}
+
+Status Story::change() {
+  heading("The world changes",
+          "The same shapes in another light. A model that stands still is worth less from day to day.");
+  LIMBER_ASSIGN(report_.samples_png, draw_samples(old_domain(s_.val_images), new_domain(s_.val_images)));
+  LIMBER_ASSIGN(report_.base_shifted, judge(in("base"), new_domain(s_.judged_images, kUnseen)));
+  result(fmt::format("{:.1f} % right now; it was {:.1f} %. It has to learn again, here",
+                     100 * report_.base_shifted, 100 * report_.base_accuracy));
+  return {};
+}
+
+Status Story::adapt() {
+  heading("It learns the new domain: everything, what is worth it, the last layer",
+          "Elastic training times a step, measures what each tensor is worth, and trains the best of it.");
+  const Words common = {in("base"),
+                        "--data",
+                        new_domain(s_.images),
+                        "--val",
+                        new_domain(s_.val_images),
+                        "--epochs",
+                        fmt::format("{}", s_.epochs),
+                        "--lr",
+                        "0.02"};
+  struct Way {
+    const char* name;
+    Words more;
+  };
+  const std::vector<Way> ways = {
+      {"full", {}}, {"elastic", {"--rho", fmt::format("{:g}", s_.rho)}}, {"last", {"--strategy", "last"}}};
+  for (const Way& way : ways) {
+    Words words = common;
+    words.insert(words.end(), way.more.begin(), way.more.end());
+    LIMBER_ASSIGN(DemoTraining training, train(way.name, std::move(words)));
+    LIMBER_ASSIGN(training.accuracy, judge(in(way.name), new_domain(s_.judged_images, kUnseen)));
+    report_.trainings.push_back(std::move(training));
+    const DemoTraining& now = report_.trainings.back();
+    const double faster = report_.trainings[0].seconds / now.seconds;
+    result(fmt::format("{}: {:.1f} % right after {:.1f} s of training{}", way.name, 100 * now.accuracy,
+                       now.seconds,
+                       report_.trainings.size() > 1 ? fmt::format(", {:.2f} times as fast", faster) : ""));
+  }
+  return {};
+}
+
+Status Story::make_elastic() {
+  heading("The adapted model becomes elastic",
+          "Its blocks get cheaper alternatives, taught by the blocks they replace: one model, many shapes.");
+  std::string shares;
+  for (const int percent : s_.percents) shares += fmt::format("{}{}%", shares.empty() ? "" : ",", percent);
+  const Words words = begin("elastify", {in("elastic"), "--data", new_domain(s_.images), "--budget", s_.teach,
+                                         "--tune-for", shares, "-o", in("shapes")});
+  ElastifyCommand command;
+  LIMBER_TRY(parse_words(words, [&](Arguments& arguments) { declare_elastify(arguments, command); }));
+  LIMBER_ASSIGN(const ElastifyOutcome outcome, run_elastify(command));
+  LIMBER_TRY(done());
+  size_t alternatives = 0;
+  for (const Block& block : outcome.folder.model.blocks) alternatives += block.alternatives.size() - 1;
+  result(fmt::format("{} blocks with {} alternatives: {:.3g} variants, one of them the model itself",
+                     outcome.folder.model.blocks.size(), alternatives, count_variants(outcome.folder.model)));
+  return {};
+}
+
+Status Story::search() {
+  heading("A search finds the best variant for each budget",
+          "Timed on this machine, judged on images: what is promised is what was measured.");
+  std::unique_ptr<SearchWork> work;
+  for (const int percent : s_.percents) {
+    const Words words =
+        begin("search",
+              {in("shapes"), "--data", new_domain(s_.searched_images), "--latency",
+               fmt::format("{}%", percent), "--margin", fmt::format("{:g}", s_.margin), "--images",
+               fmt::format("{}", s_.searched_images), "--evaluations", fmt::format("{}", s_.evaluations)});
+    SearchCommand command;
+    LIMBER_TRY(parse_words(words, [&](Arguments& arguments) { declare_search(arguments, command); }));
+    if (work == nullptr) {  // three commands would load and time three times
+      LIMBER_ASSIGN(work, open_search(command));
+      LIMBER_TRY(load_images(*work, command.source, command));
+      LIMBER_TRY(measure_blocks(*work));
+    }
+    const Result<SearchOutcome> searched = find_variant(command, *work);
+    LIMBER_TRY(done());
+    if (searched.status().code() == Code::kInvalidArgument) {
+      report_.unreachable.push_back(percent / 100.0);
+      result(fmt::format("within {} %: {}", percent, searched.status().message()));
+      continue;
+    }
+    LIMBER_TRY(searched.status());
+    const SearchOutcome& found = *searched;
+    report_.budgets.push_back({.share = percent / 100.0,
+                               .promised_share = found.best_s / found.original_s,
+                               .promised_s = found.best_s,
+                               .promised_accuracy = found.best.accuracy,
+                               .variant = print(found.best.variant),
+                               .file = fmt::format("subnet-{}.onnx", percent)});
+    result(fmt::format("within {} %: {} of {}, {:.1f} % right ({} variants tried)", percent,
+                       show_seconds(found.best_s), show_seconds(found.original_s), 100 * found.best.accuracy,
+                       found.evaluated));
+  }
+  report_.searched_images = work->images.count();
+  LIMBER_ASSIGN(report_.elastic, read_elastic_report(in("shapes")));
+  return {};
+}
+
+Result<std::string> Story::export_variant(const ElasticFolder& folder, const Variant& variant,
+                                          const std::string& name, int64_t& parameters) {
+  begin("export", {folder.path, "--variant", print(variant), "-o", in(name)});
+  LIMBER_ASSIGN(const Graph graph, materialize(folder.model, variant));
+  LIMBER_TRY(export_onnx(graph, *folder.model.params, in(name), {}));
+  LIMBER_TRY(done());
+  LIMBER_ASSIGN(const Model exported, load_model(in(name)));
+  parameters = parameter_elements(exported);
+  return in(name);
+}
+
+Status Story::run_subnets() {
+  heading("Each subnet is exported, loaded again and timed in turns with the original",
+          "A promise counts when the file that is shipped keeps it.");
+  LIMBER_ASSIGN(const ElasticFolder folder, load_elastic(in("shapes")));
+  std::vector<std::string> files(1);
+  LIMBER_ASSIGN(files[0], export_variant(folder, original_variant(folder.model), "original.onnx",
+                                         report_.original_parameters));
+  for (DemoBudget& budget : report_.budgets) {
+    LIMBER_ASSIGN(const Variant variant, parse_variant(budget.variant));
+    LIMBER_ASSIGN(std::string file, export_variant(folder, variant, budget.file, budget.parameters));
+    files.push_back(std::move(file));
+  }
+  LIMBER_ASSIGN(const TurnTimes times, time_in_turns(files, report_.threads, s_.timed_seconds));
+  report_.original_s = times.medians[0];
+  report_.timed_runs = times.runs;
+  const std::string unseen = new_domain(s_.judged_images, kUnseen);
+  LIMBER_ASSIGN(report_.original_accuracy, judge(files[0], unseen));
+  for (size_t i = 0; i < report_.budgets.size(); ++i) {
+    DemoBudget& budget = report_.budgets[i];
+    budget.measured_s = times.medians[i + 1];
+    LIMBER_ASSIGN(budget.accuracy, judge(files[i + 1], unseen));
+    result(fmt::format("{}: {} of {} = {:.0f} %, {}", budget.file, show_seconds(budget.measured_s),
+                       show_seconds(report_.original_s), 100 * report_.measured_share(budget),
+                       report_.within(budget) ? "within its budget" : "OVER its budget"));
+  }
+  return {};
+}
+
+Result<DemoReport> Story::tell() {
+  const double start = now_seconds();
+  std::error_code problem;
+  std::filesystem::create_directories(s_.folder, problem);
+  if (problem) return error(Code::kIo, "cannot make the folder {}: {}", s_.folder, problem.message());
+  report_.folder = s_.folder;
+  report_.machine = cpu_info().name;
+  report_.version = version_text().substr(0, version_text().find('\n'));
+  report_.threads = thread_count({.threads = s_.threads});
+  report_.model = s_.model;
+  report_.domain = s_.shifts;
+  report_.seed = s_.seed;
+  report_.quick = s_.quick;
+  report_.judged_images = s_.judged_images;
+  for (Status (Story::*step)() : {&Story::learn, &Story::change, &Story::adapt, &Story::make_elastic,
+                                  &Story::search, &Story::run_subnets}) {
+    LIMBER_TRY((this->*step)());
+  }
+  report_.seconds = now_seconds() - start;
+  return std::move(report_);
+}
+
+}  // namespace
+
+DemoSettings quick_demo() {
+  DemoSettings settings;
+  settings.quick = true;
+  settings.base_images = 3000;
+  settings.base_epochs = 6;
+  settings.images = 2000;
+  settings.epochs = 8;
+  settings.val_images = 200;
+  settings.judged_images = 1000;
+  settings.teach = "10s";
+  settings.searched_images = 200;
+  settings.evaluations = 24;
+  settings.timed_seconds = 1.5;
+  return settings;
+}
+
+Result<DemoReport> tell_story(const DemoSettings& settings) { return Story(settings).tell(); }
+
+}  // namespace limber
