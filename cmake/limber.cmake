@@ -1,4 +1,4 @@
-# Leaves files out of a unity build (presets asan, tsan and fuzz, for the sake of compile time).
+# Leaves files out of a unity build (presets asan and tsan, for the sake of compile time).
 function(limber_compile_alone folder)
   foreach(file ${ARGN})
     set_source_files_properties("${CMAKE_SOURCE_DIR}/${folder}/${file}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
@@ -37,7 +37,7 @@ endfunction()
 # One test executable per folder under tests/, made of every *.cpp in it (so no test file is ever left
 # out); GoogleTest cases become CTest tests.
 #   limber_test(ir DEPENDS ir)
-# THREADS: what it tests runs on several threads. ./run tsan builds and runs these.
+# THREADS: what it tests starts threads or locks. ./run tsan builds and runs these.
 add_custom_target(threaded_tests)
 function(limber_test name)
   cmake_parse_arguments(ARG "THREADS" "" "DEPENDS;PRIVATE;ALONE" ${ARGN})

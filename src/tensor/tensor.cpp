@@ -15,15 +15,9 @@ std::string TensorType::to_string() const {
 
 namespace {
 
-// Larger blocks come from the system, and go back to it when they are freed: the heap would keep them.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define LIMBER_ADDRESS_SANITIZER
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define LIMBER_ADDRESS_SANITIZER
-#endif
-#ifdef LIMBER_ADDRESS_SANITIZER
+// Larger blocks come from the system, and go back to it when they are freed: the heap would keep them. A
+// sanitizer watches its own heap only.
+#ifdef LIMBER_SANITIZED
 constexpr size_t kFromSystem = SIZE_MAX;
 #else
 constexpr size_t kFromSystem = size_t{256} << 10;

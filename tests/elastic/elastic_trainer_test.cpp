@@ -46,6 +46,10 @@ std::unique_ptr<ElasticTrainer> make_elastic(const ElasticOptions& options, std:
   return *std::move(made);
 }
 
+// Steps enough for three choices of twelve steps each even where a busy machine makes the trainer survey again
+// after every one of them.
+constexpr int64_t kEpochsForThreeChoices = 14;  // of ten steps
+
 std::vector<nlohmann::json> lines_of(const RunFolder& folder, const std::string& kind) {
   std::vector<nlohmann::json> lines;
   std::istringstream text(*os_files().read(folder.history_path(), 1 << 24));
@@ -60,7 +64,8 @@ TEST(Elastic, ChoosesAgainAndAgainWithinTheBudget) {
   const Folder temp;
   auto folder = *RunFolder::open(temp / "run");
   const auto elastic = make_elastic({.rho = 0.6, .interval_steps = 12});
-  const auto trainer = Trainer::create(inputs_of("resnet8", folder.get(), *elastic), options_of(6));
+  const auto trainer = Trainer::create(inputs_of("resnet8", folder.get(), *elastic),
+                                       options_of(kEpochsForThreeChoices));
   ASSERT_TRUE(trainer.ok()) << trainer.status().message();
   const auto summary = (*trainer)->run();
   ASSERT_TRUE(summary.ok()) << summary.status().message();
@@ -227,7 +232,8 @@ TEST(Elastic, OneWayNeverTakesBack) {
   const Folder temp;
   auto folder = *RunFolder::open(temp / "run");
   const auto elastic = make_elastic({.rho = 0.6, .interval_steps = 12, .early = 0.5, .one_way = true});
-  auto trainer = Trainer::create(inputs_of("resnet8", folder.get(), *elastic), options_of(8));
+  auto trainer =
+      Trainer::create(inputs_of("resnet8", folder.get(), *elastic), options_of(kEpochsForThreeChoices));
   ASSERT_TRUE(trainer.ok());
   ASSERT_TRUE((*trainer)->run().ok());
   const auto selections = lines_of(*folder, "selection");

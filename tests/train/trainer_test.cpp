@@ -75,7 +75,7 @@ TEST(Trainer, LearnsAndWritesHistoryAndCheckpoints) {
   EXPECT_EQ(summary->ending, Ending::kFinished);
   ASSERT_EQ(summary->epochs.size(), 30U);
   EXPECT_LT(summary->epochs.back().loss, 0.85 * summary->epochs.front().loss);
-  EXPECT_GT(summary->epochs.back().accuracy, 0.3);
+  EXPECT_GE(summary->epochs.back().accuracy, 0.3) << "three times what guessing gives";
   EXPECT_EQ(summary->state.step, 150);
   const std::string history = read_history(*run);
   EXPECT_EQ(std::count(history.begin(), history.end(), '\n'), 31);

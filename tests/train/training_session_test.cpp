@@ -177,7 +177,7 @@ TEST(TrainingSession, RecomputesWithinTheMemoryLimit) {
 }
 
 TEST(TrainingSession, MemoryIsAsPlanned) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef LIMBER_SANITIZED
   GTEST_SKIP() << "sanitizers need memory of their own";
 #endif
   const Net net = make_net(deep_net(8));  // so large that code other tests have loaded does not count

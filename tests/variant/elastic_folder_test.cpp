@@ -174,7 +174,7 @@ TEST(ElasticFolder, AModelInUseOutlivesItsFiles) {
 }
 
 TEST(ElasticFolder, BlocksThatNobodyUsesCostNoMemory) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef LIMBER_SANITIZED
   GTEST_SKIP() << "a sanitizer keeps memory of its own";
 #endif
   const Folder folder;
