@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "base/clock.h"
 #include "cli/commands.h"
@@ -15,6 +16,7 @@
 #include "cli/signals.h"
 #include "cli/table.h"
 #include "cli/train_work.h"
+#include "cli/turns.h"
 #include "device/cpu.h"
 #include "io/onnx.h"
 
@@ -22,6 +24,51 @@ namespace limber {
 namespace {
 
 using Words = std::vector<std::string>;
+
+// A training that the story tells: its folder, and the words after `limber train`.
+struct Way {
+  std::string name;
+  Words words;
+};
+
+// Lets the others train after each epoch.
+class PassOn : public TrainerHook {
+ public:
+  PassOn(Turns& turns, size_t who) : turns_(turns), who_(who) {}
+  Status on_epoch_end(const EpochReport& /*report*/) override {
+    turns_.pass(who_);
+    return {};
+  }
+
+ private:
+  Turns& turns_;
+  const size_t who_;
+};
+
+// Returns what became of each, and how long it was on.
+struct Trained {
+  Result<TrainingSummary> summary = error(Code::kInternal, "not trained");
+  double seconds = 0;
+};
+std::vector<Trained> train_in_turns(std::vector<TrainCommand>& commands, const std::vector<Way>& ways) {
+  Turns turns(commands.size());
+  std::vector<Trained> trained(commands.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < commands.size(); ++i) {
+    threads.emplace_back([&, i] {
+      turns.join(i);
+      PassOn hook(turns, i);
+      const std::string name = commands.size() > 1 ? ways[i].name : "";
+      trained[i].summary = run_training(commands[i], {TrainingTalk::kBar, name, &hook});
+      turns.leave(i);
+    });
+  }
+  for (size_t i = 0; i < threads.size(); ++i) {
+    threads[i].join();
+    trained[i].seconds = turns.seconds(i);
+  }
+  return trained;
+}
 
 constexpr int kSteps = 6;
 constexpr uint64_t kUnseen = 1'000'000;  // added to the seed: images that play no part but in the end
@@ -46,7 +93,7 @@ class Story {
   Words begin(const char* command, Words words);
   Status done();
 
-  Result<DemoTraining> train(const std::string& name, Words words);
+  Result<std::vector<DemoTraining>> train(std::vector<Way> ways);
   Result<double> judge(const std::string& model, const std::string& data);
   Result<std::string> export_variant(const ElasticFolder& folder, const Variant& variant,
                                      const std::string& name, int64_t& parameters);
@@ -94,23 +141,32 @@ Status Story::done() {
 
 // --- what the steps share -------------------------------------------------------------------------------
 
-// Trains into the folder `name`. Evaluation after each epoch is there for the plot and no part of the time.
-Result<DemoTraining> Story::train(const std::string& name, Words words) {
-  words.insert(words.end(), {"-o", in(name)});
-  words = begin("train", std::move(words));
-  TrainCommand command;
-  LIMBER_TRY(parse_words(words, [&](Arguments& arguments) { declare_train(arguments, command); }));
-  LIMBER_TRY(complete(command));
-  LIMBER_ASSIGN(const TrainingSummary summary, run_training(command, TrainingTalk::kBar));
-  LIMBER_TRY(done());
-  DemoTraining training{.name = name, .wall_s = report_.steps.back().seconds};
-  training.seconds = training.wall_s;
-  for (const EpochReport& epoch : summary.epochs) {
-    if (epoch.validation) training.seconds -= epoch.validation->seconds;
+// Each into the folder of its name, epoch by epoch in turns. Evaluation after each epoch is there for the
+// plot and no part of the time.
+Result<std::vector<DemoTraining>> Story::train(std::vector<Way> ways) {
+  const size_t first = report_.steps.size();
+  std::vector<TrainCommand> commands(ways.size());
+  for (size_t i = 0; i < ways.size(); ++i) {
+    ways[i].words.insert(ways[i].words.end(), {"-o", in(ways[i].name)});
+    const Words words = begin("train", ways[i].words);
+    LIMBER_TRY(parse_words(words, [&](Arguments& arguments) { declare_train(arguments, commands[i]); }));
+    LIMBER_TRY(complete(commands[i]));
   }
-  training.val_best = summary.state.best_accuracy;
-  LIMBER_ASSIGN(training.log, read_run(in(name)));
-  return training;
+  const std::vector<Trained> all = train_in_turns(commands, ways);
+  LIMBER_TRY(done());
+  std::vector<DemoTraining> trainings;
+  for (size_t i = 0; i < ways.size(); ++i) {
+    LIMBER_ASSIGN(const TrainingSummary summary, all[i].summary);
+    DemoTraining training{.name = ways[i].name, .seconds = all[i].seconds, .wall_s = all[i].seconds};
+    report_.steps[first + i].seconds = all[i].seconds;
+    for (const EpochReport& epoch : summary.epochs) {
+      if (epoch.validation) training.seconds -= epoch.validation->seconds;
+    }
+    training.val_best = summary.state.best_accuracy;
+    LIMBER_ASSIGN(training.log, read_run(in(ways[i].name)));
+    trainings.push_back(std::move(training));
+  }
+  return trainings;
 }
 
 Result<double> Story::judge(const std::string& model, const std::string& data) {
@@ -127,13 +183,14 @@ Result<double> Story::judge(const std::string& model, const std::string& data) {
 Status Story::learn() {
   heading("A small network learns to tell ten drawn shapes apart",
           "It stands for any ONNX model you have: all that follows starts from it.");
-  LIMBER_ASSIGN(const DemoTraining base,
-                train("base", {s_.model, "--init", "random", "--data", old_domain(s_.base_images), "--val",
-                               old_domain(s_.val_images), "--epochs", fmt::format("{}", s_.base_epochs),
-                               "--lr", "0.05"}));
+  LIMBER_ASSIGN(
+      const auto base,
+      train({{"base",
+              {s_.model, "--init", "random", "--data", old_domain(s_.base_images), "--val",
+               old_domain(s_.val_images), "--epochs", fmt::format("{}", s_.base_epochs), "--lr", "0.05"}}}));
   LIMBER_ASSIGN(report_.base_accuracy, judge(in("base"), old_domain(s_.judged_images, kUnseen)));
   result(fmt::format("{:.1f} % of {} new images right, after {:.0f} s of training",
-                     100 * report_.base_accuracy, s_.judged_images, base.seconds));
+                     100 * report_.base_accuracy, s_.judged_images, base[0].seconds));
   return {};
 }
 
@@ -149,7 +206,8 @@ Status Story::change() {
 
 Status Story::adapt() {
   heading("It learns the new domain: everything, what is worth it, the last layer",
-          "Elastic training times a step, measures what each tensor is worth, and trains the best of it.");
+          "Elastic training times a step, measures what each tensor is worth, and trains the best of it.\n"
+          "     The three take turns, epoch by epoch: a machine that gets slower does so for all of them.");
   const Words common = {in("base"),
                         "--data",
                         new_domain(s_.images),
@@ -159,23 +217,15 @@ Status Story::adapt() {
                         fmt::format("{}", s_.epochs),
                         "--lr",
                         "0.02"};
-  struct Way {
-    const char* name;
-    Words more;
-  };
-  const std::vector<Way> ways = {
+  std::vector<Way> ways = {
       {"full", {}}, {"elastic", {"--rho", fmt::format("{:g}", s_.rho)}}, {"last", {"--strategy", "last"}}};
-  for (const Way& way : ways) {
-    Words words = common;
-    words.insert(words.end(), way.more.begin(), way.more.end());
-    LIMBER_ASSIGN(DemoTraining training, train(way.name, std::move(words)));
-    LIMBER_ASSIGN(training.accuracy, judge(in(way.name), new_domain(s_.judged_images, kUnseen)));
-    report_.trainings.push_back(std::move(training));
-    const DemoTraining& now = report_.trainings.back();
+  for (Way& way : ways) way.words.insert(way.words.begin(), common.begin(), common.end());
+  LIMBER_ASSIGN(report_.trainings, train(std::move(ways)));
+  for (DemoTraining& now : report_.trainings) {
+    LIMBER_ASSIGN(now.accuracy, judge(in(now.name), new_domain(s_.judged_images, kUnseen)));
     const double faster = report_.trainings[0].seconds / now.seconds;
-    result(fmt::format("{}: {:.1f} % right after {:.1f} s of training{}", way.name, 100 * now.accuracy,
-                       now.seconds,
-                       report_.trainings.size() > 1 ? fmt::format(", {:.2f} times as fast", faster) : ""));
+    result(fmt::format("{}: {:.1f} % right after {:.1f} s of training{}", now.name, 100 * now.accuracy,
+                       now.seconds, faster != 1 ? fmt::format(", {:.2f} times as fast", faster) : ""));
   }
   return {};
 }

@@ -18,8 +18,8 @@ struct DemoSettings {
   int threads = 0;  // 0: every core
   bool quick = false;
   int base_images = 4000, base_epochs = 8;     // the first training
-  int images = 4000, epochs = 24;              // those on the new domain
-  double rho = 0.48;                           // of elastic training
+  int images = 4000, epochs = 16;              // those on the new domain
+  double rho = 0.5;                            // of elastic training
   int val_images = 500, judged_images = 2000;  // evaluated after each epoch, and in the end
   std::string teach = "40s";                   // what elastify gets
   std::vector<int> percents = {80, 65, 50};    // budgets

@@ -42,9 +42,10 @@ void ProgressLine::clear() {
   visible_ = false;
 }
 
-Progress::Progress(int64_t epochs, TrainingTalk talk)
+Progress::Progress(int64_t epochs, TrainingTalk talk, const std::string& name)
     : epochs_(epochs),
       talk_(talk),
+      name_(name.empty() ? "" : fmt::format("{:<8}", name)),
       terminal_(::isatty(STDERR_FILENO) != 0),
       start_(now_seconds()),
       shown_(start_) {}
@@ -73,10 +74,11 @@ void Progress::show(const StepReport& report, double now) {
       100.0 * static_cast<double>(state.correct) / static_cast<double>(std::max<int64_t>(1, state.images)),
       rate, show_time(left));
   if (!terminal_) {
-    fmt::print(stderr, "epoch {}/{}  {:.0f} %  {}\n", state.epoch + 1, epochs_, 100 * done, text);
+    fmt::print(stderr, "{}epoch {}/{}  {:.0f} %  {}\n", name_, state.epoch + 1, epochs_, 100 * done, text);
     return;
   }
-  fmt::print(stderr, "\r\x1b[Kepoch {}/{} {} {}", state.epoch + 1, epochs_, progress_bar(done), text);
+  fmt::print(stderr, "\r\x1b[K{}epoch {}/{} {} {}", name_, state.epoch + 1, epochs_, progress_bar(done),
+             text);
   std::fflush(stderr);
   visible_ = true;
 }

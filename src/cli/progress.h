@@ -30,7 +30,8 @@ enum class TrainingTalk : uint8_t {
 
 class Progress : public TrainerHook {
  public:
-  explicit Progress(int64_t epochs, TrainingTalk talk = TrainingTalk::kAll);
+  // `name`: said before each bar, where several trainings take turns.
+  explicit Progress(int64_t epochs, TrainingTalk talk = TrainingTalk::kAll, const std::string& name = "");
   Status on_step_end(TrainingSession& session, const StepReport& report) override;
   Status on_epoch_end(const EpochReport& report) override;
   void clear();  // the bar, before something else is printed
@@ -40,6 +41,7 @@ class Progress : public TrainerHook {
 
   const int64_t epochs_;
   const TrainingTalk talk_;
+  const std::string name_;
   const bool terminal_;
   const double start_;
   double shown_;          // when

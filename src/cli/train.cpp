@@ -50,7 +50,7 @@ void report_text(const TrainCommand& options, const TrainingSummary& summary) {
 
 Result<int> train(TrainCommand& options) {
   if (const Status status = complete(options); !status.ok()) return usage_error(status);
-  LIMBER_ASSIGN(const TrainingSummary summary, run_training(options, TrainingTalk::kAll));
+  LIMBER_ASSIGN(const TrainingSummary summary, run_training(options));
   if (options.json) {
     report_json(options, summary);
   } else if (summary.ending != Ending::kStopped) {

@@ -190,6 +190,7 @@ void choose_first(const TrainCommand& command, TrainingOptions& training) {
     training.choose = [](const Graph&, const Names& names) -> Result<Names> { return Names{names.back()}; };
     training.step.optimizer.effects = true;
     training.forget_state = true;
+    training.many_sets = true;
     const size_t phases = training.step.micro_batches > 1 ? 3 : 1;
     training.max_plans = 2 * phases;  // choices hardly ever return as a whole, and plans take memory
   }

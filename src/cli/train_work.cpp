@@ -215,14 +215,14 @@ Status tell_plan(Trainer& trainer) {
 
 }  // namespace
 
-Result<TrainingSummary> run_training(TrainCommand& options, TrainingTalk talk) {
+Result<TrainingSummary> run_training(TrainCommand& options, const TrainingStage& stage) {
   LIMBER_ASSIGN(const auto folder, RunFolder::open(options.output));
   if (options.batch == 0) options.batch = trainer_options(options, {}).training.step.batch;
   LIMBER_ASSIGN(Job job, find_job(options, *folder));
   LIMBER_ASSIGN(job.validation, open_validation(options, *job.data));
   TrainerOptions how = trainer_options(options, job.input);
   disable_features(how);
-  Progress progress(how.epochs, talk);
+  Progress progress(how.epochs, stage.talk, stage.name);
   FeatureTeller features(progress);
   TrainerInputs inputs{.graph = std::move(job.graph),
                        .params = std::move(job.params),
@@ -240,11 +240,12 @@ Result<TrainingSummary> run_training(TrainCommand& options, TrainingTalk talk) {
   if (const auto choosing = elastic_options(options)) {
     LIMBER_ASSIGN(elastic, ElasticTrainer::create(*choosing, job.notes["elastic"]));
     inputs.hooks.insert(inputs.hooks.begin(), elastic.get());
-    if (talk == TrainingTalk::kAll) {
+    if (stage.talk == TrainingTalk::kAll) {
       console.emplace(*elastic, progress, options.output, stop_asked());
       inputs.hooks.insert(inputs.hooks.begin(), &*console);
     }
   }
+  if (stage.hook != nullptr) inputs.hooks.push_back(stage.hook);
   catch_stop_signals();
   LIMBER_ASSIGN(const auto trainer, Trainer::create(std::move(inputs), how));
   LIMBER_TRY(tell_plan(*trainer));

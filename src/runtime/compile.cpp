@@ -138,7 +138,29 @@ Result<size_t> fastest(const Job& job, const std::vector<Assignment>& assignment
   return winner;
 }
 
+// Binds and transforms the graph; from here on the backends know it.
+Status begin(Job& job, const Graph& graph) {
+  LIMBER_ASSIGN(job.graph, bind(graph, job.options.symbols));
+  LIMBER_TRY(check_sizes(job.graph, job.options.max_bytes));
+  if (job.params != nullptr) LIMBER_TRY(check_parameters(job.graph, *job.params));
+  if (job.options.optimize) LIMBER_TRY(optimize_for_inference(job.graph));
+  job.statics = static_values(job.graph);
+  for (const auto& backend : job.backends) backend->begin(job.graph, job.statics);
+  return {};
+}
+
 }  // namespace
+
+Result<int> estimate_assignment(const Graph& graph, std::vector<std::shared_ptr<Backend>> backends,
+                                const CompileOptions& options) {
+  LIMBER_ASSERT(!backends.empty());
+  const ThreadScope threads(options.threads);
+  Job job{{}, nullptr, std::move(backends), options, {}};
+  LIMBER_TRY(begin(job, graph));
+  LIMBER_ASSIGN(const std::vector<Assignment> assignments,
+                find_assignments(job.graph, job.statics, job.backends));
+  return assignments.front().id;
+}
 
 Result<std::shared_ptr<const Plan>> compile(const Graph& graph, std::shared_ptr<Parameters> params,
                                             std::vector<std::shared_ptr<Backend>> backends,
@@ -146,12 +168,7 @@ Result<std::shared_ptr<const Plan>> compile(const Graph& graph, std::shared_ptr<
   LIMBER_ASSERT(!backends.empty() && params != nullptr);
   const ThreadScope threads(options.threads);
   Job job{{}, std::move(params), std::move(backends), options, {}};
-  LIMBER_ASSIGN(job.graph, bind(graph, options.symbols));
-  LIMBER_TRY(check_sizes(job.graph, options.max_bytes));
-  LIMBER_TRY(check_parameters(job.graph, *job.params));
-  if (options.optimize) LIMBER_TRY(optimize_for_inference(job.graph));
-  job.statics = static_values(job.graph);
-  for (const auto& backend : job.backends) backend->begin(job.graph, job.statics);
+  LIMBER_TRY(begin(job, graph));
   if (options.assignment >= 0) {
     LIMBER_ASSIGN(Assignment assignment,
                   find_assignment(job.graph, job.statics, job.backends, options.assignment));

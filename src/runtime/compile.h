@@ -27,4 +27,8 @@ Result<std::shared_ptr<const Plan>> compile(const Graph& graph, std::shared_ptr<
                                             std::vector<std::shared_ptr<Backend>> backends,
                                             const CompileOptions& options);
 
+// The Plan::assignment that compile() chooses for the graph when nothing is measured. Needs no parameters.
+Result<int> estimate_assignment(const Graph& graph, std::vector<std::shared_ptr<Backend>> backends,
+                                const CompileOptions& options);
+
 }  // namespace limber

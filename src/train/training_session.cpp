@@ -45,8 +45,18 @@ Result<std::unique_ptr<TrainingSession>> TrainingSession::create(
   if (options.choose) {
     LIMBER_ASSIGN(first, options.choose(made->prepared_, made->trainable_));
   }
+  if (options.many_sets && !made->backends_.front()->measures()) LIMBER_TRY(made->assign_for_all());
   LIMBER_TRY(made->set_trained(first));
   return made;
+}
+
+Status TrainingSession::assign_for_all() {
+  const Phase phase = options_.step.micro_batches > 1 ? Phase::kFinish : Phase::kUpdate;
+  LIMBER_ASSIGN(const Graph graph, training_step(prepared_, trainable_, options_.step, phase));
+  LIMBER_ASSIGN(const Graph step, recompute_activations(graph, recomputable_activations(graph).cheap));
+  LIMBER_ASSIGN(assignment_,
+                estimate_assignment(step, backends_, {.threads = options_.threads, .optimize = false}));
+  return {};
 }
 
 Status TrainingSession::set_trained(std::span<const std::string> names, Thrift thrift) {

@@ -28,6 +28,9 @@ struct TrainingOptions {
   // A parameter that is not trained any more loses its optimiser state, which costs memory and tells less the
   // older it is; when it is trained again, it starts as in its first step.
   bool forget_state = false;
+  // What is trained will change: kernels and layouts are chosen as for training everything, whatever comes
+  // first. Where they are measured, the first set decides.
+  bool many_sets = false;
   // Where steps run, shared with others that run in turn; null: memory of its own.
   std::shared_ptr<SharedMemory> memory;
   size_t max_plans = 256;  // compiled sets that are kept; the one unused for longest goes first
@@ -130,6 +133,7 @@ class TrainingSession {
   TrainingSession(std::shared_ptr<Parameters> params, std::vector<std::shared_ptr<Backend>> backends,
                   const TrainingOptions& options)
       : params_(std::move(params)), backends_(std::move(backends)), options_(options) {}
+  Status assign_for_all();
   Result<Session*> session(std::span<const std::string> names, Phase phase, Thrift thrift);
   Result<std::unique_ptr<Session>> compile_set(std::span<const std::string> names, Phase phase,
                                                Thrift thrift);

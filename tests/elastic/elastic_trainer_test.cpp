@@ -34,6 +34,7 @@ TrainerOptions options_of(int64_t epochs) {
   options.augmentation.height = options.augmentation.width = 32;
   options.training.step.optimizer.effects = true;
   options.training.forget_state = true;
+  options.training.many_sets = true;
   options.training.choose = [](const Graph&, const std::vector<std::string>& names) {
     return Result<std::vector<std::string>>(std::vector<std::string>{names.back()});
   };
