@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/turns.h"
 #include "cli/commands.h"
 #include "cli/demo_samples.h"
 #include "cli/demo_timing.h"
@@ -16,7 +17,6 @@
 #include "cli/signals.h"
 #include "cli/table.h"
 #include "cli/train_work.h"
-#include "cli/turns.h"
 #include "device/cpu.h"
 #include "io/onnx.h"
 

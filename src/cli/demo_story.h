@@ -17,9 +17,9 @@ struct DemoSettings {
   uint64_t seed = 0;
   int threads = 0;  // 0: every core
   bool quick = false;
-  int base_images = 4000, base_epochs = 8;     // the first training
+  int base_images = 8000, base_epochs = 6;     // the first training
   int images = 4000, epochs = 16;              // those on the new domain
-  double rho = 0.5;                            // of elastic training
+  double rho = 0.54;                           // of elastic training
   int val_images = 500, judged_images = 2000;  // evaluated after each epoch, and in the end
   std::string teach = "40s";                   // what elastify gets
   std::vector<int> percents = {80, 65, 50};    // budgets

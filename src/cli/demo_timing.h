@@ -9,8 +9,10 @@
 namespace limber {
 
 struct TurnTimes {
-  std::vector<double> medians;  // seconds of one run with one sample
-  int runs = 0;                 // of each model
+  // Seconds of one run with one sample: the quickest of a turn's few runs, as what others do on the machine
+  // only adds to them, and the median over the turns.
+  std::vector<double> medians;
+  int runs = 0;  // of each model
 };
 
 // Loads the files, compiles each for one sample, and runs them in turns for about so long.

@@ -25,7 +25,7 @@ struct DemoBudget {
   double promised_share = 0;  // by the search, which timed it
   double promised_s = 0;
   double promised_accuracy = 0;  // on the images of the search
-  double measured_s = 0;         // of the exported file, in turns with the others: median
+  double measured_s = 0;         // of the exported file, in turns with the others
   double accuracy = 0;           // of the exported file, on images that played no part before
   int64_t parameters = 0;
   std::string variant, file;

@@ -47,8 +47,8 @@ std::unique_ptr<ElasticTrainer> make_elastic(const ElasticOptions& options, std:
   return *std::move(made);
 }
 
-// Steps enough for three choices of twelve steps each even where a busy machine makes the trainer survey again
-// after every one of them.
+// Steps enough for three choices of twelve steps each even where a busy machine makes the trainer survey
+// again after every one of them.
 constexpr int64_t kEpochsForThreeChoices = 14;  // of ten steps
 
 std::vector<nlohmann::json> lines_of(const RunFolder& folder, const std::string& kind) {
@@ -65,8 +65,8 @@ TEST(Elastic, ChoosesAgainAndAgainWithinTheBudget) {
   const Folder temp;
   auto folder = *RunFolder::open(temp / "run");
   const auto elastic = make_elastic({.rho = 0.6, .interval_steps = 12});
-  const auto trainer = Trainer::create(inputs_of("resnet8", folder.get(), *elastic),
-                                       options_of(kEpochsForThreeChoices));
+  const auto trainer =
+      Trainer::create(inputs_of("resnet8", folder.get(), *elastic), options_of(kEpochsForThreeChoices));
   ASSERT_TRUE(trainer.ok()) << trainer.status().message();
   const auto summary = (*trainer)->run();
   ASSERT_TRUE(summary.ok()) << summary.status().message();
@@ -80,6 +80,24 @@ TEST(Elastic, ChoosesAgainAndAgainWithinTheBudget) {
   EXPECT_TRUE(elastic->costs()->complete());
   EXPECT_EQ(lines_of(*folder, "tensors").size(), 1U);
   EXPECT_FALSE(lines_of(*folder, "choice_end").empty());
+}
+
+// The first set of an elastic training is the last tensor: its plan must not decide for those that train
+// more.
+TEST(Elastic, KernelsAndLayoutsAreThoseOfTrainingEverything) {
+  const auto full = make_session("resnet14", 32, BatchNormMode::kAuto);
+  const auto model = make_builtin("resnet14");
+  ASSERT_TRUE(model.ok());
+  TrainingOptions options = options_of(1).training;
+  options.step.batch = 32;
+  options.step.batch_norm = BatchNormMode::kAuto;
+  const auto elastic = TrainingSession::create(model->graph, model->params, cpu_backends(), options);
+  ASSERT_TRUE(elastic.ok()) << elastic.status().message();
+  ASSERT_EQ((*elastic)->trained().size(), 1U);
+  EXPECT_EQ((*(*elastic)->plan())->assignment, (*full->plan())->assignment);
+  ASSERT_TRUE((*elastic)->set_trained((*elastic)->trainable()).ok());
+  EXPECT_EQ((*(*elastic)->plan())->num_reorders(), (*full->plan())->num_reorders());
+  EXPECT_EQ((*(*elastic)->plan())->steps.size(), (*full->plan())->steps.size());
 }
 
 // Tensors whose state was never needed have none, in memory and in the checkpoint.

@@ -1,4 +1,4 @@
-#include "cli/turns.h"
+#include "base/turns.h"
 
 #include "base/clock.h"
 
