@@ -45,11 +45,11 @@ class PassOn : public TrainerHook {
   const size_t who_;
 };
 
-// Returns what became of each, and how long it was on.
 struct Trained {
   Result<TrainingSummary> summary = error(Code::kInternal, "not trained");
-  double seconds = 0;
+  double seconds = 0;  // that it was on
 };
+
 std::vector<Trained> train_in_turns(std::vector<TrainCommand>& commands, const std::vector<Way>& ways) {
   Turns turns(commands.size());
   std::vector<Trained> trained(commands.size());
@@ -223,9 +223,11 @@ Status Story::adapt() {
   LIMBER_ASSIGN(report_.trainings, train(std::move(ways)));
   for (DemoTraining& now : report_.trainings) {
     LIMBER_ASSIGN(now.accuracy, judge(in(now.name), new_domain(s_.judged_images, kUnseen)));
-    const double faster = report_.trainings[0].seconds / now.seconds;
+    const DemoTraining& full = report_.trainings[0];
+    const std::string gain =
+        &now == &full ? "" : fmt::format(", {:.2f} times as fast", full.seconds / now.seconds);
     result(fmt::format("{}: {:.1f} % right after {:.1f} s of training{}", now.name, 100 * now.accuracy,
-                       now.seconds, faster != 1 ? fmt::format(", {:.2f} times as fast", faster) : ""));
+                       now.seconds, gain));
   }
   return {};
 }
