@@ -24,7 +24,7 @@ struct DemoSettings {
   std::string teach = "40s";                   // what elastify gets
   std::vector<int> percents = {80, 65, 50};    // budgets
   int searched_images = 500, evaluations = 60;
-  double margin = 0.08;      // of a budget that the search leaves free
+  double margin = 0.05;      // of a budget that the search leaves free
   double timed_seconds = 3;  // that the subnets are timed at the end
   std::FILE* talk = stdout;  // where the story is told
 };
