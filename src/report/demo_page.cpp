@@ -147,9 +147,10 @@ void add_trainings(HtmlPage& page, const DemoReport& report) {
   const std::vector<RunSummary> summaries = summarise({report.trainings[0].log, elastic.log});
   page.section("Learning it on the device");
   page.text(
-      "Three trainings on the same images, for as many epochs, one after the other. Elastic training times "
-      "every part of a step, measures what each tensor is worth, and trains what is worth most within the "
-      "time it is given; again and again, since that changes.");
+      "Three trainings on the same images, for as many epochs; they take turns, an epoch each, so that a "
+      "machine that gets slower does so for all of them. Elastic training times every part of a step, "
+      "measures what each tensor is worth, and trains what is worth most within the time it is given; again "
+      "and again, since that changes.");
   page.table(training_table(report));
   page.figure("Accuracy over training time", draw_lines(trainings_plot(report)),
               "After each epoch, on images that are not trained on. Evaluation takes none of the time; what "
