@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "api/builtin_models.h"
-#include "api/engine.h"
+#include "io/builtin_models.h"
+#include "jobs/engine.h"
 
 namespace limber::bridge {
 namespace {

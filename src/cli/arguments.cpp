@@ -8,9 +8,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "api/engine.h"
 #include "cli/commands.h"
 #include "cli/description.h"
+#include "jobs/engine.h"
 
 namespace limber {
 namespace {

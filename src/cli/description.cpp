@@ -7,8 +7,8 @@
 #include <array>
 #include <string_view>
 
-#include "api/builtin_models.h"
 #include "cli/commands.h"
+#include "io/builtin_models.h"
 
 namespace limber {
 namespace {

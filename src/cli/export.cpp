@@ -1,9 +1,9 @@
 // limber export: any model Limber can load, as plain ONNX.
-#include "api/fold.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/options.h"
 #include "data/loader.h"
+#include "jobs/fold.h"
 #include "supernet/recalibrate.h"
 #include "variant/elastic_folder.h"
 

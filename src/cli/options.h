@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "api/engine.h"
 #include "cli/arguments.h"
+#include "jobs/engine.h"
 #include "train/training_session.h"
 
 namespace limber {

@@ -6,8 +6,8 @@
 #include <set>
 #include <sstream>
 
-#include "api/builtin_models.h"
 #include "elastic/strategy.h"
+#include "io/builtin_models.h"
 #include "tests/elastic/fixture.h"
 #include "tests/train/training_case.h"
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "api/builtin_models.h"
+#include "io/builtin_models.h"
 #include "tests/runtime/net.h"
 #include "train/training_session.h"
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "api/builtin_models.h"
+#include "io/builtin_models.h"
 #include "io/onnx.h"
 #include "tests/runtime/net.h"
 

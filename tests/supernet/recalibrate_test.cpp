@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "api/builtin_models.h"
 #include "base/random.h"
+#include "io/builtin_models.h"
 #include "supernet/expand.h"
 #include "tests/runtime/net.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "api/builtin_models.h"
+#include "io/builtin_models.h"
 #include "supernet/elastify.h"
 #include "supernet/expand.h"
 #include "tests/runtime/net.h"

@@ -1,14 +1,14 @@
-#include "api/engine.h"
+#include "jobs/engine.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
 
-#include "api/builtin_models.h"
 #include "backend/cpu/cpu_backend.h"
 #include "backend/ref/ref_backend.h"
 #include "base/parallel.h"
+#include "io/builtin_models.h"
 #include "ops/op_def.h"
 
 namespace limber {

@@ -1,4 +1,4 @@
-#include "api/fold.h"
+#include "jobs/fold.h"
 
 #include <cstring>
 

@@ -1,9 +1,9 @@
-#include "api/engine.h"
+#include "jobs/engine.h"
 
 #include <gtest/gtest.h>
 
-#include "api/builtin_models.h"
-#include "api/fold.h"
+#include "io/builtin_models.h"
+#include "jobs/fold.h"
 #include "ops/op_def.h"
 
 namespace limber {

@@ -1,4 +1,4 @@
-#include "api/builtin_models.h"
+#include "io/builtin_models.h"
 
 #include <cctype>
 #include <cmath>
