@@ -105,6 +105,17 @@ void Arguments::choice(const char* names, std::string& to, std::vector<std::stri
       ->type_name(type);
 }
 
+void Arguments::choice(const char* names, std::vector<std::string> values, const char* help,
+                       const std::function<void(size_t)>& take) {
+  const std::string type = fmt::format("{}", fmt::join(values, "|"));
+  const auto set = [values, take](const std::string& text) {
+    take(static_cast<size_t>(std::find(values.begin(), values.end(), text) - values.begin()));
+  };
+  app_->add_option_function<std::string>(names, set, help)
+      ->check(quiet(CLI::IsMember(values)).name(kChoiceName))
+      ->type_name(type);
+}
+
 void Arguments::parsed(const char* names, const char* type, const char* help, Parse parse) {
   auto each = [names = std::string(names), parse = std::move(parse)](const std::vector<std::string>& texts) {
     for (const std::string& text : texts) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -37,6 +38,13 @@ class Arguments {
   void seed(const char* names, uint64_t& to, const char* help);
   void flag(const char* names, bool& to, const char* help);
   void choice(const char* names, std::string& to, std::vector<std::string> values, const char* help);
+  // The same with a meaning for each text.
+  template <typename T>
+  void choice(const char* names, T& to, std::vector<std::pair<const char*, T>> values, const char* help) {
+    std::vector<std::string> texts;
+    for (const auto& [text, meaning] : values) texts.emplace_back(text);
+    choice(names, std::move(texts), help, [&to, values](size_t chosen) { to = values[chosen].second; });
+  }
   // May be given several times. `parse` gets each text and says what is wrong with it, or nothing.
   using Parse = std::function<std::string(const std::string& text)>;
   void parsed(const char* names, const char* type, const char* help, Parse parse);
@@ -44,6 +52,8 @@ class Arguments {
   void footer(const char* text);
 
  private:
+  void choice(const char* names, std::vector<std::string> values, const char* help,
+              const std::function<void(size_t)>& take);
   friend class CommandLine;
   friend Status parse_words(const std::vector<std::string>& words,
                             const std::function<void(Arguments&)>& declare);

@@ -111,7 +111,7 @@ Result<int> bench(const BenchOptions& options) {
   LIMBER_ASSIGN(const Model model, load(options));
   const double start = now_seconds();
   if (options.train || options.last > 0) {
-    LIMBER_ASSIGN(const auto training, build_training(model, options, options));
+    LIMBER_ASSIGN(const auto training, build_training(model, options, options.last));
     const double compile_seconds = now_seconds() - start;
     worker.training = training.get();
     worker.run = [&] { return training->step().status(); };

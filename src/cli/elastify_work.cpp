@@ -7,10 +7,10 @@
 #include <cstring>
 #include <filesystem>
 
-#include "cli/classifier.h"
 #include "cli/progress.h"
 #include "cli/search_work.h"
 #include "cli/signals.h"
+#include "jobs/classifier.h"
 #include "supernet/elastify.h"
 #include "supernet/expand.h"
 #include "supernet/measure.h"

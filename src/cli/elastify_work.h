@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/inputs.h"
 #include "cli/options.h"
 #include "data/loader.h"
+#include "jobs/inputs.h"
 #include "variant/elastic_folder.h"
 
 namespace limber {

@@ -1,11 +1,11 @@
 // limber eval: how good a classifier is on a data set.
-#include "cli/classifier.h"
 #include "cli/commands.h"
 #include "cli/eval_work.h"
 #include "cli/image_arguments.h"
 #include "cli/json.h"
 #include "cli/signals.h"
 #include "cli/table.h"
+#include "jobs/classifier.h"
 
 namespace limber {
 namespace {

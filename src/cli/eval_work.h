@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "cli/inputs.h"
 #include "cli/options.h"
+#include "jobs/inputs.h"
 #include "train/evaluate.h"
 
 namespace limber {

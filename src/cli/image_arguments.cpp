@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "cli/options.h"
+
 namespace limber {
 namespace {
 

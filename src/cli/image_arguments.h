@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/arguments.h"
-#include "cli/inputs.h"
+#include "jobs/source.h"
 
 namespace limber {
 

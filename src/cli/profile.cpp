@@ -177,7 +177,7 @@ void report(ProfileOptions& options, const Plan& plan, const Profile& times) {
 Result<int> profile(ProfileOptions& options) {
   LIMBER_ASSIGN(const Model model, load(options));
   if (options.train || options.last > 0) {
-    LIMBER_ASSIGN(const auto training, build_training(model, options, options));
+    LIMBER_ASSIGN(const auto training, build_training(model, options, options.last));
     LIMBER_ASSIGN(const Plan* const plan, training->plan());
     LIMBER_ASSIGN(const Profile times, training->profile(options.runs));
     report(options, *plan, times);

@@ -3,9 +3,10 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/image_arguments.h"
-#include "cli/inputs.h"
+#include "cli/options.h"
 #include "cli/outputs.h"
 #include "cli/table.h"
+#include "jobs/inputs.h"
 
 namespace limber {
 namespace {

@@ -2,12 +2,12 @@
 
 #include <spdlog/spdlog.h>
 
-#include "cli/classifier.h"
 #include "cli/commands.h"
 #include "cli/elastic_console.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 #include "cli/table.h"
+#include "jobs/classifier.h"
 #include "train/head.h"
 #include "train/init.h"
 
@@ -163,7 +163,9 @@ OptionTexts environment_of(const TrainCommand& options, const TrainerOptions& tr
   return {{"model", options.model},
           {"data", options.data},
           {"threads", fmt::format("{}", trainer.training.threads)},
-          {"tune", options.tune},
+          {"tune", options.tune == Tune::kOn    ? "on"
+                   : options.tune == Tune::kOff ? "off"
+                                                : "auto"},
           {"version", version_text()}};
 }
 

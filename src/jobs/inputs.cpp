@@ -1,4 +1,4 @@
-#include "cli/inputs.h"
+#include "jobs/inputs.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -77,9 +77,9 @@ Result<Tensor> fit_image(Tensor image, const ImageLayout& layout, const ImageOpt
     return resize(image, height > 0 ? height : static_cast<int>(image.shape().dim(0)),
                   width > 0 ? width : static_cast<int>(image.shape().dim(1)));
   }
-  return invalid(
-      "--size and --crop give {}x{} pixels, the model wants {}x{}; leave both out to resize to that",
-      image.shape().dim(0), image.shape().dim(1), layout.height.to_string(), layout.width.to_string());
+  return invalid("size and crop give {}x{} pixels, the model wants {}x{}; leave both out to resize to that",
+                 image.shape().dim(0), image.shape().dim(1), layout.height.to_string(),
+                 layout.width.to_string());
 }
 
 // CHW floats to the order and type of the input.
@@ -120,7 +120,7 @@ Result<Tensor> read_images(const InputFiles& files, const std::string& name, con
       chw.resize(static_cast<size_t>(layout.channels * height * width));
     }
     if (static_cast<int64_t>(chw.size()) != layout.channels * height * width) {
-      return invalid("{}: {}x{} pixels, others in the batch differ; give --size", file, height, width);
+      return invalid("{}: {}x{} pixels, others in the batch differ; give a size", file, height, width);
     }
     normalise(*fitted, static_cast<int>(layout.channels), options.normalisation, chw);
     store_image(chw, layout, batch, i);
@@ -180,8 +180,7 @@ Result<std::vector<InputFiles>> assign_files(const Graph& graph, const std::vect
   }
   std::vector<InputFiles> result;
   for (size_t i = 0; i < names.size(); ++i) {
-    if (!files.contains(i))
-      return invalid("input '{}' has no file; give --input {}=FILE", names[i], names[i]);
+    if (!files.contains(i)) return invalid("input '{}' has no file; give {}=FILE", names[i], names[i]);
     result.push_back({i, std::move(files[i])});
   }
   return result;
@@ -215,8 +214,8 @@ Result<Adaptation> adapt_shapes(const Graph& graph, const std::vector<InputFiles
       }
     }
     if (!match) {
-      return invalid("{}: {}, input '{}' wants {}; --shape changes what the model wants", files[i].files[0],
-                     have.to_string(), name, want.to_string());
+      return invalid("{}: {}, input '{}' wants {}; another shape for that input changes what the model wants",
+                     files[i].files[0], have.to_string(), name, want.to_string());
     }
   }
   return result;

@@ -1,6 +1,4 @@
-#include "cli/classifier.h"
-
-#include <spdlog/spdlog.h>
+#include "jobs/classifier.h"
 
 #include <algorithm>
 
@@ -36,7 +34,7 @@ Result<std::vector<int64_t>> wanted_shape(const TensorType& type, const Side& si
   const int64_t height = side.height > 0 ? side.height : fixed(2),
                 width = side.width > 0 ? side.width : fixed(3);
   if (height == 0 || width == 0)
-    return invalid("the model takes images of any size ({}); choose one with --size", type.to_string());
+    return invalid("the model takes images of any size ({}); choose one (size)", type.to_string());
   if (height == fixed(2) && width == fixed(3)) return std::vector<int64_t>();
   return std::vector<int64_t>{-1, -1, height, width};
 }
@@ -65,14 +63,15 @@ void use_recorded(ImageOptions& image, const AugmentOptions& recorded) {
   }
 }
 
-Result<Classifier> load_classifier(const CommonOptions& options, const ImageOptions& image) {
-  CommonOptions how = options;
-  LIMBER_ASSIGN(Model model, load(how));
+Result<Classifier> load_classifier(const ModelSource& source, const ImageOptions& image,
+                                   const JobControl& control) {
+  ModelSource how = source;
+  LIMBER_ASSIGN(Model model, load(how, control));
   LIMBER_ASSIGN(TensorType type, image_input(model.graph));
   LIMBER_ASSIGN(auto shape, wanted_shape(type, asked_side(image)));
   if (!shape.empty()) {
     how.shapes[model.graph.value(model.graph.inputs()[0]).name] = std::move(shape);
-    LIMBER_ASSIGN(model, load(how));
+    LIMBER_ASSIGN(model, load(how, control));
     LIMBER_ASSIGN(type, image_input(model.graph));
   }
   Classifier made{std::move(model), {}};

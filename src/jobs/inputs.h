@@ -1,26 +1,18 @@
-// From files on the command line to the inputs of a session.
+// From files to the inputs of a session.
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
-#include "cli/options.h"
-#include "data/image.h"
+#include "jobs/source.h"
 
 namespace limber {
-
-struct ImageOptions {
-  std::vector<int64_t> size;  // {side} or {height, width}; empty: what the model wants
-  int crop = 0;               // side of the centre crop; 0: none
-  Normalisation normalisation;
-  uint64_t seed = 0;  // of builtin:image
-};
 
 // JPEG or PNG by its name, or builtin:image, which is drawn.
 bool is_image(std::string_view file);
 
-// What the command line gives for one input of the model.
+// What one input of the model is read from.
 struct InputFiles {
   size_t input = 0;                // index among the model's inputs
   std::vector<std::string> files;  // one .npy, or images, which make a batch

@@ -1,0 +1,30 @@
+// A classifier as the source of a job names it: what trainings, evaluations and elastic models begin with.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "data/augment.h"
+#include "jobs/source.h"
+#include "train/manifest.h"
+
+namespace limber {
+
+// What the checkpoint says that `model` names, a run or a checkpoint; nothing when it names no folder.
+Result<std::optional<CheckpointInfo>> checkpoint_of(const std::string& model);
+
+struct Classifier {
+  Model model;
+  AugmentOptions input;  // what images must become
+};
+
+// Loads the model for images as asked for: crop, or else size, is the side of the input, where it is given
+// or where the model leaves it open.
+Result<Classifier> load_classifier(const ModelSource& source, const ImageOptions& image,
+                                   const JobControl& control = {});
+
+// Mean, standard deviation and resizing as in a checkpoint, unless `image` has its own.
+void use_recorded(ImageOptions& image, const AugmentOptions& recorded);
+
+}  // namespace limber
