@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "io/builtin_models.h"
+#include "io/onnx.h"
 #include "jobs/engine.h"
 
 namespace limber::bridge {

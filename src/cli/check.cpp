@@ -5,6 +5,7 @@
 #include "cli/json.h"
 #include "cli/options.h"
 #include "cli/table.h"
+#include "io/onnx.h"
 #include "ops/gradient.h"
 
 namespace limber {

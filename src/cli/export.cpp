@@ -3,6 +3,7 @@
 #include "cli/json.h"
 #include "cli/options.h"
 #include "data/loader.h"
+#include "io/onnx.h"
 #include "jobs/fold.h"
 #include "supernet/recalibrate.h"
 #include "variant/elastic_folder.h"

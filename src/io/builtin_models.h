@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/onnx.h"
+#include "ir/model.h"
 
 namespace limber {
 

@@ -5,24 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
-#include "ir/graph.h"
-#include "ir/parameters.h"
+#include "ir/model.h"
 
 namespace limber {
-
-struct Model {
-  Graph graph;
-  std::shared_ptr<Parameters> params;  // holds exactly the parameters that `graph` names
-  int64_t opset = 0;                   // of the default domain
-  int64_t ir_version = 0;
-  std::string producer;  // "pytorch 1.13.1"
-};
 
 struct ImportOptions {
   // Input name -> dimensions, replacing what the file says; -1 keeps a dimension as the file has it.

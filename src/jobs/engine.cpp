@@ -9,6 +9,7 @@
 #include "backend/ref/ref_backend.h"
 #include "base/parallel.h"
 #include "io/builtin_models.h"
+#include "io/onnx.h"
 #include "ops/op_def.h"
 
 namespace limber {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "io/onnx.h"
+#include "ir/model.h"
 #include "runtime/compile.h"
 #include "runtime/session.h"
 

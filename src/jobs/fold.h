@@ -1,6 +1,6 @@
 #pragma once
 
-#include "io/onnx.h"
+#include "ir/model.h"
 
 namespace limber {
 

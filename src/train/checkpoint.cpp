@@ -10,6 +10,7 @@
 #include <set>
 
 #include "io/model_folder.h"
+#include "io/onnx.h"
 #include "io/safetensors.h"
 #include "ops/op_def.h"
 

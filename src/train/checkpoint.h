@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/file.h"
-#include "io/onnx.h"
+#include "ir/model.h"
 #include "train/manifest.h"
 
 namespace limber {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "io/onnx.h"
 #include "tests/train/training_case.h"
 #include "train/run_folder.h"
 
