@@ -50,7 +50,7 @@ class Tuner {
   bool changed_ = false;
 };
 
-// Seconds of one run, the best of several: noise only ever adds. Inputs are random. With `cold_weights`
+// Seconds of one run (runtime/timing.h). Inputs are random. With `cold_weights`
 // the weights (input 1) are taken from many copies in turn: in a network whose weights are larger than
 // the inner caches, a layer never finds its own there.
 Result<double> time_kernel(const onednn::Compiled& compiled, bool in_place, bool cold_weights);
