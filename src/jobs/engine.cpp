@@ -17,12 +17,6 @@ namespace {
 
 constexpr std::string_view kBuiltin = "builtin:";
 
-std::vector<std::string> input_names(const Graph& graph) {
-  std::vector<std::string> names;
-  for (ValueId input : graph.inputs()) names.push_back(graph.value(input).name);
-  return names;
-}
-
 std::map<std::string, int64_t> normalised(const std::map<std::string, int64_t>& symbols) {
   std::map<std::string, int64_t> result;
   for (const auto& [name, value] : symbols) result[std::string(Symbol(name).name())] = value;
@@ -86,6 +80,12 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
+
+std::vector<std::string> input_names(const Graph& graph) {
+  std::vector<std::string> names;
+  for (ValueId input : graph.inputs()) names.push_back(graph.value(input).name);
+  return names;
+}
 
 Result<Model> load_model(const std::string& name, const LoadSpec& spec) {
   if (name.starts_with(kBuiltin)) return load_builtin(std::string_view(name).substr(kBuiltin.size()), spec);

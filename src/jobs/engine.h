@@ -44,6 +44,7 @@ Result<std::shared_ptr<const Plan>> build_plan(const Model& model, const BuildSp
 std::string default_tune_cache();
 
 int64_t parameter_elements(const Model& model);
+std::vector<std::string> input_names(const Graph& graph);  // in order
 
 // The candidate closest to `wrong`, or nothing when none is close: for "did you mean".
 std::string closest(std::string_view wrong, const std::vector<std::string>& candidates);

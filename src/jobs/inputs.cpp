@@ -11,12 +11,6 @@ namespace {
 
 constexpr std::string_view kBuiltinImage = "builtin:image";
 
-std::vector<std::string> input_names(const Graph& graph) {
-  std::vector<std::string> names;
-  for (ValueId input : graph.inputs()) names.push_back(graph.value(input).name);
-  return names;
-}
-
 struct Argument {
   std::optional<std::string> name;
   std::string file;
