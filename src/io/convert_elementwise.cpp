@@ -103,8 +103,8 @@ Status cast(NodeContext& c) {
     return dtype ? cast_to(c, *dtype) : unsupported("a cast to {}", name);
   }
   const int64_t to = c.i("to", 0);
-  const auto dtype = to > 0 && to < INT32_MAX ? dtype_from_onnx(static_cast<int32_t>(to)) : std::nullopt;
-  if (!dtype) return unsupported("a cast to {}", onnx_type_name(static_cast<int32_t>(to)));
+  const auto dtype = dtype_from_onnx(to);
+  if (!dtype) return unsupported("a cast to {}", onnx_type_name(to));
   return cast_to(c, *dtype);
 }
 

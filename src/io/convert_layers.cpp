@@ -1,13 +1,12 @@
 // Convolution, matrix products, normalisation, pooling.
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "io/importer.h"
 
 namespace limber::onnx_io {
 namespace {
-
-constexpr int64_t kLargest = 1 << 24;  // of a stride, a pad ...: sums and products of such stay exact
 
 // A sliding window: one entry per spatial axis; pads are all begins, then all ends.
 struct Window {
@@ -19,7 +18,7 @@ Status check_positive(std::vector<int64_t>& values, const char* name, size_t spa
   if (values.size() != spatial)
     return corrupt("{} has {} entries, expected {}", name, values.size(), spatial);
   for (int64_t v : values) {
-    if (v < 1 || v > kLargest) return corrupt("{} is {}, expected at least 1", name, v);
+    if (v < 1 || v > kMaxWindow) return corrupt("{} is {}, expected at least 1", name, v);
   }
   return {};
 }
@@ -76,7 +75,7 @@ Result<Window> read_window(NodeContext& c, std::vector<int64_t> kernel) {
   if (w.pads.size() != 2 * spatial)
     return corrupt("pads has {} entries, expected {}", w.pads.size(), 2 * spatial);
   for (int64_t p : w.pads) {
-    if (p < 0 || p > kLargest) return corrupt("pads holds {}, expected at least 0", p);
+    if (p < 0 || p > kMaxWindow) return corrupt("pads holds {}, expected at least 0", p);
   }
   return w;
 }
@@ -114,7 +113,7 @@ Status pads_for_output(NodeContext& c, const std::vector<int64_t>& output, bool 
   for (size_t i = 0; i < spatial; ++i) {
     LIMBER_ASSIGN(const int64_t n,
                   c.constant_dim(c.type(0).shape[static_cast<int>(i) + 2], "the input size"));
-    if (output[i] < 0 || output[i] > kLargest || n > kLargest)
+    if (output[i] < 0 || output[i] > kMaxWindow || n > kMaxWindow)
       return corrupt("output_shape is {}", output[i]);
     const int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1;
     const int64_t total = w.strides[i] * (n - 1) + output_padding[i] + reach - output[i];
@@ -138,7 +137,7 @@ Status conv_transpose(NodeContext& c) {
   if (output_padding.size() != spatial)
     return corrupt("output_padding has {} entries", output_padding.size());
   for (int64_t p : output_padding) {
-    if (p < 0 || p > kLargest) return corrupt("output_padding holds {}", p);
+    if (p < 0 || p > kMaxWindow) return corrupt("output_padding holds {}", p);
   }
   std::vector<int64_t> output = c.ints("output_shape");
   if (output.size() > spatial)
@@ -147,7 +146,7 @@ Status conv_transpose(NodeContext& c) {
     for (size_t i = 0; i < spatial; ++i) {
       LIMBER_ASSIGN(const int64_t n,
                     c.constant_dim(c.type(0).shape[static_cast<int>(i) + 2], "the input size"));
-      if (n > kLargest) return corrupt("an input dimension of {}", n);
+      if (n > kMaxWindow) return corrupt("an input dimension of {}", n);
       output.push_back(n * w.strides[i]);
     }
   }
@@ -278,11 +277,19 @@ Status average_pool(NodeContext& c) {
   return c.lower(OpKind::kAveragePool, {c.in(0)}, attrs);
 }
 
+// Opset 1 wrote the power as a float.
+Result<int64_t> power(NodeContext& c) {
+  if (c.version >= 2) return c.i("p", 2);
+  const double p = c.f("p", 2);
+  if (!(std::abs(p) <= kMaxWindow)) return corrupt("p is {}", p);
+  return static_cast<int64_t>(p);
+}
+
 Status lp_pool(NodeContext& c) {
   LIMBER_ASSIGN(const Window w, read_window(c, c.ints("kernel_shape")));
   if (!all_ones(w.dilations) || c.i("ceil_mode", 0) != 0)
     return unsupported("Lp pooling with dilations or ceil_mode");
-  const int64_t p = c.version < 2 ? static_cast<int64_t>(c.f("p", 2)) : c.i("p", 2);
+  LIMBER_ASSIGN(const int64_t p, power(c));
   return c.lower(OpKind::kLpPool, {c.in(0)},
                  {{"kernel", w.kernel}, {"strides", w.strides}, {"pads", w.pads}, {"p", p}});
 }
@@ -290,7 +297,7 @@ Status lp_pool(NodeContext& c) {
 Status global_average_pool(NodeContext& c) { return c.lower(OpKind::kGlobalAveragePool, {c.in(0)}); }
 Status global_max_pool(NodeContext& c) { return c.lower(OpKind::kGlobalMaxPool, {c.in(0)}); }
 Status global_lp_pool(NodeContext& c) {
-  const int64_t p = c.version < 2 ? static_cast<int64_t>(c.f("p", 2)) : c.i("p", 2);
+  LIMBER_ASSIGN(const int64_t p, power(c));
   return c.lower(OpKind::kGlobalLpPool, {c.in(0)}, {{"p", p}});
 }
 

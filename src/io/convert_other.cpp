@@ -52,6 +52,11 @@ Status max_unpool(NodeContext& c) {
   if (spatial == 0 || kernel.size() != spatial || strides.size() != spatial || pads.size() != 2 * spatial) {
     return corrupt("the window does not fit {}", x.to_string());
   }
+  for (const auto* numbers : {&kernel, &strides, &pads}) {
+    for (int64_t n : *numbers) {
+      if (n < 0 || n > kMaxWindow) return corrupt("kernel_shape, strides or pads hold {}", n);
+    }
+  }
   Shape shape{x.shape[0], x.shape[1]};
   for (size_t i = 0; i < spatial; ++i) {
     const Dim fixed(kernel[i] - strides[i] - pads[i] - pads[spatial + i]);

@@ -319,7 +319,7 @@ Status range(NodeContext& c) {
 Status eye_like(NodeContext& c) {
   DType dtype = c.type(0).dtype;
   if (c.has_attr("dtype")) {
-    const auto given = dtype_from_onnx(static_cast<int32_t>(c.i("dtype", 0)));
+    const auto given = dtype_from_onnx(c.i("dtype", 0));
     if (!given) return unsupported("elements of this dtype");
     dtype = *given;
   }

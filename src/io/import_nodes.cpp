@@ -3,6 +3,7 @@
 #include <queue>
 
 #include "io/importer.h"
+#include "ops/static_element.h"
 
 namespace limber::onnx_io {
 
@@ -271,7 +272,9 @@ Status Importer::inline_branch(NodeContext& c) {
   if (condition == nullptr || condition->elements.size() != 1 || !condition->is_constant()) {
     return unsupported("the condition must be known at compile time; {}", why_unknown(c.in(0)));
   }
-  const bool taken = std::get<Dim>(condition->elements[0]) != Dim(0);
+  if (condition->dtype != DType::kBool)
+    return corrupt("the condition is {}, expected bool", dtype_name(condition->dtype));
+  const bool taken = *element_int(condition->elements[0]) != 0;
   const auto* attribute = c.find_attr(taken ? "then_branch" : "else_branch");
   if (attribute == nullptr || !attribute->has_g()) return corrupt("it has no branch for this condition");
   const onnx::GraphProto& branch = attribute->g();

@@ -25,7 +25,9 @@ inline constexpr int64_t kAny = kNewestOpset;    // for the tables: no later ver
 inline constexpr int kMaxDepth = 16;             // functions and branches inside each other
 inline constexpr int64_t kMaxExpanded = 50'000;  // nodes that come from functions and branches
 inline constexpr int64_t kMaxConstantElements = int64_t{4} << 20;  // of a constant the importer makes up
-inline constexpr size_t kMaxMadeUpBytes = size_t{256} << 20;       // of all of them together
+inline constexpr int64_t kMaxWindow = 1
+                                      << 24;  // of a stride, a pad ...: sums and products of such stay exact
+inline constexpr size_t kMaxMadeUpBytes = size_t{256} << 20;  // of all of them together
 
 // May training go through it? REQUIRES: an operator this importer knows
 bool has_gradient(std::string_view op_type);

@@ -15,9 +15,9 @@
 
 namespace limber::onnx_io {
 
-std::optional<DType> dtype_from_onnx(int32_t data_type);
+std::optional<DType> dtype_from_onnx(int64_t data_type);
 int32_t dtype_to_onnx(DType dtype);
-std::string onnx_type_name(int32_t data_type);
+std::string onnx_type_name(int64_t data_type);
 
 // What is smaller is copied out of a file: it costs little, and a tensor that is a constant must be aligned.
 inline constexpr size_t kLargeTensor = size_t{16} << 10;

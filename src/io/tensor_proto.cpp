@@ -11,7 +11,7 @@ namespace limber::onnx_io {
 
 using onnx::TensorProto;
 
-std::optional<DType> dtype_from_onnx(int32_t data_type) {
+std::optional<DType> dtype_from_onnx(int64_t data_type) {
   switch (data_type) {
     case TensorProto::FLOAT:
       return DType::kF32;
@@ -51,9 +51,10 @@ int32_t dtype_to_onnx(DType dtype) {
   LIMBER_UNREACHABLE();
 }
 
-std::string onnx_type_name(int32_t data_type) {
-  if (TensorProto::DataType_IsValid(data_type)) {
-    return TensorProto::DataType_Name(static_cast<TensorProto::DataType>(data_type));
+std::string onnx_type_name(int64_t data_type) {
+  const int narrow = static_cast<int>(data_type);
+  if (narrow == data_type && TensorProto::DataType_IsValid(narrow)) {
+    return TensorProto::DataType_Name(static_cast<TensorProto::DataType>(narrow));
   }
   return fmt::format("number {}", data_type);
 }

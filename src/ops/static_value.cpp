@@ -49,31 +49,36 @@ bool for_each_index(const std::vector<int64_t>& dims, const Visit& visit) {
   return true;
 }
 
-// Gathers an output whose element at an index is the element of `from` at source(index).
-template <typename Source>
-Elements moved(const StaticValue& from, const std::vector<int64_t>& dims, const Source& source) {
+// Collects the elements that `find` points to, one per index; nullopt when it finds none (nullptr) for one.
+template <typename Find>
+MaybeElements collected(const std::vector<int64_t>& dims, const Find& find) {
   Elements out;
-  for_each_index(dims, [&](const std::vector<int64_t>& index) {
-    out.push_back(from.elements[static_cast<size_t>(source(index))]);
-    return true;
+  const bool ok = for_each_index(dims, [&](const std::vector<int64_t>& index) {
+    const StaticElement* element = find(index);
+    if (element != nullptr) out.push_back(*element);
+    return element != nullptr;
   });
-  return out;
+  return ok ? MaybeElements(std::move(out)) : std::nullopt;
 }
 
 // The flat index in a tensor of dimensions `dims` that broadcasts to where `index` points.
 int64_t broadcast_index(const std::vector<int64_t>& dims, const std::vector<int64_t>& index) {
+  LIMBER_ASSERT(index.size() >= dims.size());
   const size_t skip = index.size() - dims.size();
   int64_t flat = 0;
   for (size_t i = 0; i < dims.size(); ++i) flat = flat * dims[i] + (dims[i] == 1 ? 0 : index[skip + i]);
   return flat;
 }
 
+const StaticElement* broadcast_element(const StaticValue& from, const std::vector<int64_t>& index) {
+  return from.find(broadcast_index(from.dims, index));
+}
+
 MaybeElements eval_binary(const Context& c, const std::vector<int64_t>& dims) {
   Elements out;
   const bool ok = for_each_index(dims, [&](const std::vector<int64_t>& index) {
-    const auto& a = c.in(0).elements[static_cast<size_t>(broadcast_index(c.in(0).dims, index))];
-    const auto& b = c.in(1).elements[static_cast<size_t>(broadcast_index(c.in(1).dims, index))];
-    const auto y = static_binary(c.op, c.attrs, a, b);
+    const StaticElement *a = broadcast_element(c.in(0), index), *b = broadcast_element(c.in(1), index);
+    const auto y = a && b ? static_binary(c.op, c.attrs, *a, *b) : std::nullopt;
     if (y) out.push_back(*y);
     return y.has_value();
   });
@@ -91,56 +96,49 @@ MaybeElements eval_unary(const Context& c) {
 }
 
 MaybeElements eval_where(const Context& c, const std::vector<int64_t>& dims) {
-  Elements out;
-  const bool ok = for_each_index(dims, [&](const std::vector<int64_t>& index) {
-    const auto flag =
-        element_int(c.in(0).elements[static_cast<size_t>(broadcast_index(c.in(0).dims, index))]);
-    if (!flag) return false;
-    const StaticValue& from = c.in(*flag != 0 ? 1 : 2);
-    out.push_back(from.elements[static_cast<size_t>(broadcast_index(from.dims, index))]);
-    return true;
+  return collected(dims, [&](const std::vector<int64_t>& index) -> const StaticElement* {
+    const StaticElement* condition = broadcast_element(c.in(0), index);
+    const auto flag = condition ? element_int(*condition) : std::nullopt;
+    return flag ? broadcast_element(c.in(*flag != 0 ? 1 : 2), index) : nullptr;
   });
-  return ok ? MaybeElements(std::move(out)) : std::nullopt;
 }
 
 MaybeElements eval_gather(const Context& c, const std::vector<int64_t>& dims) {
   const StaticValue &x = c.in(0), &indices = c.in(1);
   const auto axis = static_cast<size_t>(c.attrs.i("axis"));
   const auto step = strides(x.dims);
-  bool ok = true;
-  Elements out = moved(x, dims, [&](const std::vector<int64_t>& index) {
+  return collected(dims, [&](const std::vector<int64_t>& index) -> const StaticElement* {
     const std::vector<int64_t> at(index.begin() + static_cast<std::ptrdiff_t>(axis),
                                   index.begin() + static_cast<std::ptrdiff_t>(axis + indices.dims.size()));
-    auto row = element_int(indices.elements[static_cast<size_t>(broadcast_index(indices.dims, at))]);
+    const StaticElement* given = broadcast_element(indices, at);
+    auto row = given ? element_int(*given) : std::nullopt;
     if (row && *row < 0) *row += x.dims[axis];
-    if (!row || *row < 0 || *row >= x.dims[axis]) return ok = false, int64_t{0};
+    if (!row || *row < 0 || *row >= x.dims[axis]) return nullptr;
     int64_t flat = *row * step[axis];
     for (size_t i = 0; i < axis; ++i) flat += index[i] * step[i];
     for (size_t i = axis + 1; i < x.dims.size(); ++i) flat += index[i + indices.dims.size() - 1] * step[i];
-    return flat;
+    return x.find(flat);
   });
-  return ok ? MaybeElements(std::move(out)) : std::nullopt;
 }
 
 MaybeElements eval_concat(const Context& c, const std::vector<int64_t>& dims) {
   const auto axis = static_cast<size_t>(c.attrs.i("axis"));
-  Elements out;
-  for_each_index(dims, [&](std::vector<int64_t> index) {
-    size_t part = 0;
-    while (index[axis] >= c.in(part).dims[axis]) index[axis] -= c.in(part++).dims[axis];
-    out.push_back(c.in(part).elements[static_cast<size_t>(broadcast_index(c.in(part).dims, index))]);
-    return true;
+  return collected(dims, [&](std::vector<int64_t> index) -> const StaticElement* {
+    for (const StaticValue* part : c.values) {
+      if (index[axis] < part->dims[axis]) return broadcast_element(*part, index);
+      index[axis] -= part->dims[axis];
+    }
+    return nullptr;
   });
-  return out;
 }
 
 // The element at an index is the one at base + sum(index * by) in `from`.
-Elements strided(const StaticValue& from, const std::vector<int64_t>& dims, int64_t base,
-                 const std::vector<int64_t>& by) {
-  return moved(from, dims, [&](const std::vector<int64_t>& index) {
+MaybeElements strided(const StaticValue& from, const std::vector<int64_t>& dims, int64_t base,
+                      const std::vector<int64_t>& by) {
+  return collected(dims, [&](const std::vector<int64_t>& index) {
     int64_t flat = base;
     for (size_t i = 0; i < index.size(); ++i) flat += index[i] * by[i];
-    return flat;
+    return from.find(flat);
   });
 }
 
@@ -171,10 +169,10 @@ MaybeElements eval_transpose(const Context& c, const std::vector<int64_t>& dims)
 
 MaybeElements eval_tile(const Context& c, const std::vector<int64_t>& dims) {
   const auto step = strides(c.in(0).dims);
-  return moved(c.in(0), dims, [&](const std::vector<int64_t>& index) {
+  return collected(dims, [&](const std::vector<int64_t>& index) {
     int64_t flat = 0;
     for (size_t i = 0; i < index.size(); ++i) flat += index[i] % c.in(0).dims[i] * step[i];
-    return flat;
+    return c.in(0).find(flat);
   });
 }
 
@@ -223,8 +221,8 @@ MaybeElements evaluate_output(const Context& c, size_t output, const std::vector
     case OpKind::kReshape:
       return c.in(0).elements;
     case OpKind::kExpand:
-      return moved(c.in(0), dims,
-                   [&](const std::vector<int64_t>& index) { return broadcast_index(c.in(0).dims, index); });
+      return collected(dims,
+                       [&](const std::vector<int64_t>& index) { return broadcast_element(c.in(0), index); });
     case OpKind::kWhere:
       return eval_where(c, dims);
     case OpKind::kGather:
@@ -259,6 +257,11 @@ bool operands_known(const Context& c) {
 }
 
 }  // namespace
+
+const StaticElement* StaticValue::find(int64_t flat) const {
+  return flat >= 0 && flat < static_cast<int64_t>(elements.size()) ? &elements[static_cast<size_t>(flat)]
+                                                                   : nullptr;
+}
 
 bool StaticValue::is_constant() const {
   return std::all_of(elements.begin(), elements.end(), [](const StaticElement& e) {

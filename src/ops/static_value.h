@@ -23,7 +23,8 @@ struct StaticValue {
   std::vector<int64_t> dims;
   std::vector<StaticElement> elements;  // row-major, as many as `dims` say
 
-  bool is_constant() const;  // no element depends on a symbol
+  const StaticElement* find(int64_t flat) const;  // nullptr outside: an index may come from a file
+  bool is_constant() const;                       // no element depends on a symbol
   bool operator==(const StaticValue&) const = default;
 };
 

@@ -1,6 +1,10 @@
 // Files that are wrong on purpose: each must end in a Status that names what is wrong.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <filesystem>
+
+#include "base/file.h"
 #include "ops/op_def.h"
 #include "tests/io/model_builder.h"
 
@@ -8,6 +12,7 @@ namespace limber {
 namespace {
 
 using test::ModelBuilder;
+using test::set_float;
 using test::set_int;
 using test::set_ints;
 using test::set_string;
@@ -188,6 +193,72 @@ TEST(HostileOnnx, HugeInputsRangesAndWindowsEndInAStatus) {
   auto& node = pool.node("MaxPool", {"x"}, {"y"});
   set_ints(node, "kernel_shape", {INT64_MAX, 2});
   expect_error(pool.import(), Code::kCorrupt, "MaxPool_y");
+}
+
+// Element 0 of a shape without elements; what reads it must not be told a value.
+TEST(HostileOnnx, GatheringFromAnEmptyShapeIsNoKnownValue) {
+  for (const int64_t index : {0, -1, 7}) {
+    ModelBuilder b;
+    b.input("x", {}).output("y");
+    b.scalar_int("at", index);
+    b.scalar_int("from", 0);
+    b.scalar_int("by", 1);
+    b.node("Shape", {"x"}, {"shape"});
+    b.node("Gather", {"shape", "at"}, {"n"});
+    b.node("Range", {"from", "n", "by"}, {"y"});
+    expect_error(b.import(), Code::kUnsupported, "Range_y");
+  }
+}
+
+TEST(HostileOnnx, AConditionMayBeOfAnyType) {
+  for (const float condition : {0.0f, 1.0f}) {
+    ModelBuilder b;
+    b.input("x", {4}).output("y");
+    b.floats("c", {}, {condition});
+    auto& choice = b.node("If", {"c"}, {"y"});
+    for (const char* name : {"then_branch", "else_branch"}) {
+      auto* attribute = choice.add_attribute();
+      attribute->set_name(name);
+      attribute->set_type(onnx::AttributeProto::GRAPH);
+      attribute->mutable_g()->add_output()->set_name("z");
+      ModelBuilder::fill(*attribute->mutable_g()->add_node(), "Relu", {"x"}, {"z"});
+    }
+    expect_error(b.import(), Code::kCorrupt, "the condition is f32, expected bool");
+  }
+}
+
+TEST(HostileOnnx, NumbersThatNoWindowHasAreRefused) {
+  ModelBuilder unpool;
+  unpool.input("x", {1, 1, 4, 4}).input("i", {1, 1, 4, 4}, onnx::TensorProto::INT64).output("y");
+  auto& node = unpool.node("MaxUnpool", {"x", "i"}, {"y"});
+  set_ints(node, "kernel_shape", {2, 2});
+  set_ints(node, "strides", {2, 2});
+  set_ints(node, "pads", {INT64_MIN, 0, INT64_MAX, 0});
+  expect_error(unpool.import(), Code::kCorrupt, "pads");
+  for (const float power : {1e30f, -1e30f, std::nanf("")}) {
+    ModelBuilder norm(1);
+    norm.input("x", {1, 1, 4, 4}).output("y");
+    set_float(norm.node("GlobalLpPool", {"x"}, {"y"}), "p", power);
+    expect_error(norm.import(), Code::kCorrupt, "p is");
+  }
+  ModelBuilder eye;
+  eye.input("x", {2, 2}).output("y");
+  set_int(eye.node("EyeLike", {"x"}, {"y"}), "dtype", (int64_t{1} << 32) + onnx::TensorProto::FLOAT);
+  expect_error(eye.import(), Code::kUnsupported, "dtype");
+}
+
+// What a fuzzer found once is tried in every build, not only in those with a fuzzer.
+TEST(HostileOnnx, TheFuzzersFilesEndInAStatusOrASoundGraph) {
+  size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(LIMBER_ROOT "/fuzz/corpus/onnx")) {
+    const auto bytes = os_files().map(entry.path().string());
+    ASSERT_TRUE(bytes.ok()) << entry.path();
+    const auto model = import_onnx_bytes((*bytes)->bytes(), "test.onnx");
+    const bool sound = !model.ok() || verify(model->graph).ok();
+    EXPECT_TRUE(sound) << entry.path();
+    ++files;
+  }
+  EXPECT_GT(files, 50u);
 }
 
 TEST(HostileOnnx, DeepFunctionsEnd) {
