@@ -34,6 +34,12 @@ class CheckLayers(unittest.TestCase):
     def test_rejects_upwards(self):
         self.expect({"src/base/a.h": '#pragma once\n#include "ir/graph.h"\n'}, "src/base/a.h:2", "ir/graph.h")
 
+    def test_reads_every_kind_of_source(self):
+        kinds = ("cpp", "h", "inc", "inl", "cu", "cuh")
+        text = '#include "train/trainer.h"\n' + "\n" * 500
+        expected = [f"src/backend/cuda/a.{kind}{end}" for kind in kinds for end in (":1: ", ": 501 lines")]
+        self.expect({f"src/backend/cuda/a.{kind}": text for kind in kinds}, *expected)
+
     def test_rejects_sideways(self):
         self.expect({"src/io/a.cpp": '#include "passes/fold.h"\n'}, "src/io/a.cpp:1", "passes")
 
