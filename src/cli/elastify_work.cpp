@@ -161,8 +161,7 @@ Result<ElastifyOutcome> run_elastify(ElastifyCommand& options) {
   how.seed = options.seed;
   how.chosen = tuned_variants(folder.model, folder.info);
   how.input = classifier.input;
-  how.input.padding = options.changes.padding;
-  how.input.flip = options.changes.flip;
+  how.augmentation = options.changes;
   LIMBER_ASSIGN(const bool labels, use_labels(options, classifier.model.graph, *data));
   how.tune = {.batch = options.batch, .threads = thread_count(spec), .label_share = labels ? 0.5 : 0};
   how.tune_rate = options.tune_rate;

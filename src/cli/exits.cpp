@@ -59,7 +59,7 @@ struct ExitsWork {
 };
 
 // Of images in memory, so many at most.
-size_t most_images(const AugmentOptions& input, size_t wanted) {
+size_t most_images(const Preprocess& input, size_t wanted) {
   constexpr size_t kMostBytes = size_t{1} << 30;
   const auto side = static_cast<size_t>(input.height) * static_cast<size_t>(input.width);
   const size_t bytes = side * static_cast<size_t>(input.channels) * sizeof(float);
@@ -89,7 +89,7 @@ Result<EvaluationSet> load_set(const ExitsWork& work, std::shared_ptr<const Data
   how.augment = false;
   how.workers = o.workers;
   how.threads = work.threads;
-  how.augmentation = work.folder.info.input;
+  how.input = work.folder.info.input;
   how.on_bad_image = o.bad_images == "skip" ? OnBadImage::kSkip : OnBadImage::kFail;
   LIMBER_ASSIGN(const auto loader, Loader::make(std::move(data), how));
   LIMBER_ASSIGN(EvaluationSet set, load_evaluation_set(*loader, static_cast<int64_t>(most)));
@@ -141,8 +141,8 @@ ExitOptions exit_options(const ExitsWork& work, ProgressLine& line) {
   how.teaching.rate = o.rate;
   how.teaching.seed = o.seed;
   how.teaching.input = work.folder.info.input;
-  how.teaching.input.flip = o.flip;
-  how.teaching.input.padding = o.padding;
+  how.teaching.augmentation.flip = o.flip;
+  how.teaching.augmentation.padding = o.padding;
   how.tune = o.blocks == "tuned";
   how.tuning_rate = o.tuning_rate;
   how.teaching.on_bad_image = o.bad_images == "skip" ? OnBadImage::kSkip : OnBadImage::kFail;

@@ -35,7 +35,7 @@ Result<std::vector<Tensor>> calibration_batches(const ExportCommand& options, co
   how.seed = options.seed;
   how.augment = false;
   how.drop_last = true;
-  how.augmentation = folder.info.input;
+  how.input = folder.info.input;
   LIMBER_ASSIGN(const auto loader, Loader::make(std::move(data), how));
   LIMBER_TRY(loader->start_epoch(0));
   std::vector<Tensor> batches;

@@ -73,7 +73,7 @@ Status load_images(SearchWork& work, const ImageSource& source, const CommonOpti
   how.workers = source.workers;
   how.threads = work.threads;
   how.augment = false;
-  how.augmentation = work.folder.info.input;
+  how.input = work.folder.info.input;
   LIMBER_ASSIGN(const auto loader, Loader::make(std::move(data), how));
   LIMBER_ASSIGN(work.images, load_evaluation_set(*loader, source.images));
   LIMBER_ASSIGN(work.runner, BlockRunner::create(work.folder.model, work.backends,

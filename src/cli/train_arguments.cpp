@@ -198,7 +198,7 @@ void choose_first(const TrainCommand& command, TrainingOptions& training) {
 
 }  // namespace
 
-TrainerOptions trainer_options(const TrainCommand& command, const AugmentOptions& input) {
+TrainerOptions trainer_options(const TrainCommand& command, const Preprocess& input) {
   TrainerOptions t = command.trainer;
   t.seed = command.seed;
   t.training.threads = thread_count(build_spec(command, false));
@@ -212,12 +212,7 @@ TrainerOptions trainer_options(const TrainCommand& command, const AugmentOptions
   t.schedule.kind = *parse_schedule(command.schedule);
   t.schedule.rate = command.rate > 0 ? command.rate : sgd ? 0.01 : 0.001;
   t.on_bad_image = command.bad_images == "skip" ? OnBadImage::kSkip : OnBadImage::kFail;
-  AugmentOptions& a = t.augmentation;
-  a.height = input.height;
-  a.width = input.width;
-  a.channels = input.channels;
-  a.resize = input.resize;
-  a.normalisation = input.normalisation;
+  t.input = input;
   return t;
 }
 

@@ -31,6 +31,6 @@ Status complete(TrainCommand& command);
 std::optional<ElasticOptions> elastic_options(const TrainCommand& command);
 
 // The trainer's options for images of this kind. REQUIRES: complete()
-TrainerOptions trainer_options(const TrainCommand& command, const AugmentOptions& input);
+TrainerOptions trainer_options(const TrainCommand& command, const Preprocess& input);
 
 }  // namespace limber

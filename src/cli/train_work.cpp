@@ -19,7 +19,7 @@ namespace {
 struct Job {
   Graph graph;
   std::shared_ptr<Parameters> params;
-  AugmentOptions input;
+  Preprocess input;
   TrainingState state;
   OptionTexts notes;
   std::shared_ptr<const Dataset> data, validation;
@@ -119,7 +119,7 @@ OptionTexts strategy_texts(const TrainCommand& options) {
   return elastic ? describe(*elastic) : OptionTexts{{"strategy", options.strategy}};
 }
 
-OptionTexts texts_of(const TrainCommand& options, const AugmentOptions& input) {
+OptionTexts texts_of(const TrainCommand& options, const Preprocess& input) {
   OptionTexts texts = describe(trainer_options(options, input));
   texts.merge(strategy_texts(options));
   return texts;
@@ -131,7 +131,7 @@ Result<Job> go_on(const TrainCommand& options, Checkpoint checkpoint) {
   LIMBER_TRY(check_same_data(checkpoint.info.options, *job.data, options.data));
   TrainCommand with = options;
   use_recorded(with.image, checkpoint.info.input);
-  AugmentOptions input = checkpoint.info.input;
+  Preprocess input = checkpoint.info.input;
   input.normalisation = with.image.normalisation;
   LIMBER_TRY(check_same(checkpoint.info.options, texts_of(options, input)));
   fmt::print(stderr, "going on after step {} (epoch {}, batch {}) from {}\n", checkpoint.info.state.step,

@@ -33,6 +33,7 @@ Result<Tensor> crop_centre(const Tensor& image, int height, int width);
 struct Normalisation {
   std::array<float, 3> mean{0, 0, 0};
   std::array<float, 3> std{1, 1, 1};
+  bool operator==(const Normalisation&) const = default;
 };
 // Pixels scaled to 0..1, then (x - mean) / std, written planar (CHW) to `chw`. `channels` is 3, or 1 for
 // luma (ITU-R 601), which uses mean[0] and std[0]. REQUIRES: chw holds channels * H * W floats

@@ -72,7 +72,7 @@ Result<std::unique_ptr<Loader>> Loader::make(std::shared_ptr<const Dataset> data
                                              const LoaderOptions& options) {
   LIMBER_ASSERT(dataset != nullptr);
   LIMBER_TRY(check(options));
-  LIMBER_ASSIGN(const Augmenter augmenter, Augmenter::make(options.augmentation));
+  LIMBER_ASSIGN(const Augmenter augmenter, Augmenter::make(options.input, options.augmentation));
   if (options.drop_last && dataset->size() < static_cast<size_t>(options.batch)) {
     return invalid("{} images make no full batch of {}; use a smaller batch or keep the last one",
                    dataset->size(), options.batch);
@@ -137,7 +137,7 @@ Loader::Made Loader::produce(int64_t batch) const {
 }
 
 Status Loader::fill(int64_t batch, Made& made) const {
-  const AugmentOptions& o = options_.augmentation;
+  const Preprocess& o = options_.input;
   const int64_t size = size_of(batch), first = batch * options_.batch;
   LIMBER_ASSIGN(made.batch.images,
                 Tensor::allocate({DType::kF32, Shape{size, o.channels, o.height, o.width}}));

@@ -28,7 +28,8 @@ struct LoaderOptions {
   int workers = kAutoWorkers;  // threads that decode ahead, each up to two batches; 0: next() does the work
   int threads = 0;         // those that compute, which next() may use when it does the work; 0: every core
   bool drop_last = false;  // leave out a last batch that is not full
-  bool augment = true;     // the training version of `augmentation`; false: the evaluation version
+  Preprocess input;
+  bool augment = true;  // the training version, by `augmentation`; false: the evaluation version
   AugmentOptions augmentation;
   double mixup = 0;  // above 0: blends pairs of a batch by a share drawn from Beta(mixup, mixup)
   OnBadImage on_bad_image = OnBadImage::kFail;

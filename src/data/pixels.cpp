@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "data/image.h"
+#include "data/luma.h"
 
 namespace limber {
 namespace {
@@ -23,8 +24,6 @@ Status check_side(int64_t height, int64_t width) {
   if (height >= 1 && width >= 1 && height <= kMaxImageSide && width <= kMaxImageSide) return {};
   return invalid("an image size of {}x{}; sides must be in 1..{}", height, width, kMaxImageSide);
 }
-
-uint8_t to_byte(float value) { return static_cast<uint8_t>(std::clamp(value + 0.5F, 0.F, 255.F)); }
 
 // Which source samples make each destination sample, and how much of each.
 struct Taps {
@@ -152,10 +151,6 @@ void normalise(const Tensor& image, int channels, const Normalisation& how, std:
   const int64_t pixels = from.height * from.width;
   LIMBER_ASSERT(static_cast<int64_t>(chw.size()) == channels * pixels);
   const uint8_t* source = image.data<uint8_t>().data();
-  auto luma = [](const uint8_t* rgb) {
-    return 0.299F * static_cast<float>(rgb[0]) + 0.587F * static_cast<float>(rgb[1]) +
-           0.114F * static_cast<float>(rgb[2]);
-  };
   for (int c = 0; c < channels; ++c) {
     const auto channel = static_cast<size_t>(c);
     float* plane = chw.data() + c * pixels;

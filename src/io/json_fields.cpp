@@ -128,7 +128,7 @@ Status read_classes(const json& list, std::vector<std::string>& classes) {
   return {};
 }
 
-ordered_json write_input(const AugmentOptions& input) {
+ordered_json write_input(const Preprocess& input) {
   return {{"height", input.height},           {"width", input.width},
           {"channels", input.channels},       {"resize", input.resize},
           {"mean", input.normalisation.mean}, {"std", input.normalisation.std}};
@@ -150,7 +150,7 @@ void read_channels(JsonFields& in, const char* key, std::array<float, 3>& to) {
 
 }  // namespace
 
-Status read_input(const json& object, AugmentOptions& input) {
+Status read_input(const json& object, Preprocess& input) {
   JsonFields in(object, "input");
   in.read("height", input.height, 1, kMaxImageSide);
   in.read("width", input.width, 1, kMaxImageSide);
@@ -159,7 +159,7 @@ Status read_input(const json& object, AugmentOptions& input) {
   read_channels(in, "mean", input.normalisation.mean);
   read_channels(in, "std", input.normalisation.std);
   LIMBER_TRY(in.status());
-  return Augmenter::make(input).status();
+  return check_preprocess(input);
 }
 
 ordered_json write_files(const std::map<std::string, FileRecord>& files) {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/augment.h"
+#include "data/preprocess.h"
 #include "io/model_folder.h"
 
 namespace limber {
@@ -52,9 +52,8 @@ bool parse_hex(std::string_view text, uint64_t& value);
 Status read_texts(const nlohmann::json& object, std::string_view what, TextMap& texts);
 Status read_classes(const nlohmann::json& list, std::vector<std::string>& classes);
 
-// What of these is the same in training and evaluation.
-nlohmann::ordered_json write_input(const AugmentOptions& input);
-Status read_input(const nlohmann::json& object, AugmentOptions& input);
+nlohmann::ordered_json write_input(const Preprocess& input);
+Status read_input(const nlohmann::json& object, Preprocess& input);
 
 nlohmann::ordered_json write_files(const std::map<std::string, FileRecord>& files);
 Status read_files(const nlohmann::json& object, std::map<std::string, FileRecord>& files);

@@ -50,7 +50,7 @@ Result<std::optional<CheckpointInfo>> checkpoint_of(const std::string& model) {
   return std::optional(std::move(info));
 }
 
-void use_recorded(ImageOptions& image, const AugmentOptions& recorded) {
+void use_recorded(ImageOptions& image, const Preprocess& recorded) {
   const Normalisation none;
   if (image.normalisation.mean == none.mean && image.normalisation.std == none.std)
     image.normalisation = recorded.normalisation;

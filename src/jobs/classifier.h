@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "data/augment.h"
+#include "data/preprocess.h"
 #include "jobs/source.h"
 #include "train/manifest.h"
 
@@ -16,7 +16,7 @@ Result<std::optional<CheckpointInfo>> checkpoint_of(const std::string& model);
 
 struct Classifier {
   Model model;
-  AugmentOptions input;  // what images must become
+  Preprocess input;  // what images must become
 };
 
 // Loads the model for images as asked for: crop, or else size, is the side of the input, where it is given
@@ -25,6 +25,6 @@ Result<Classifier> load_classifier(const ModelSource& source, const ImageOptions
                                    const JobControl& control = {});
 
 // Mean, standard deviation and resizing as in a checkpoint, unless `image` has its own.
-void use_recorded(ImageOptions& image, const AugmentOptions& recorded);
+void use_recorded(ImageOptions& image, const Preprocess& recorded);
 
 }  // namespace limber

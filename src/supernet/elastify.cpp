@@ -57,7 +57,8 @@ class Elastifier {
     how.workers = options_.workers;
     how.threads = options_.distill.threads;
     how.drop_last = true;
-    how.augmentation = options_.input;
+    how.input = options_.input;
+    how.augmentation = options_.augmentation;
     how.on_bad_image = options_.on_bad_image;
     return how;
   }

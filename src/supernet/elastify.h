@@ -38,7 +38,8 @@ struct ElastifyOptions {
   int64_t judge_batches = 8;  // that errors are measured on
   double save_every = 60;     // seconds
   uint64_t seed = 0;
-  AugmentOptions input;
+  Preprocess input;
+  AugmentOptions augmentation;
   OnBadImage on_bad_image = OnBadImage::kFail;
   int workers = kAutoWorkers;
   std::function<void(const ElastifyProgress&)> progress;

@@ -112,7 +112,8 @@ LoaderOptions exit_loader(const ExitTeachingOptions& options) {
   how.workers = options.workers;
   how.threads = options.trainer.threads;
   how.drop_last = true;
-  how.augmentation = options.input;
+  how.input = options.input;
+  how.augmentation = options.augmentation;
   how.on_bad_image = options.on_bad_image;
   return how;
 }

@@ -48,7 +48,8 @@ struct ExitTeachingOptions {
   double seconds = 300;
   double rate = 3e-3;  // falls to 0 in the course of them
   uint64_t seed = 0;
-  AugmentOptions input;
+  Preprocess input;
+  AugmentOptions augmentation;
   OnBadImage on_bad_image = OnBadImage::kFail;
   int workers = kAutoWorkers;
   std::function<void(const ExitProgress&)> progress;

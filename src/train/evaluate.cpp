@@ -39,7 +39,7 @@ Result<std::shared_ptr<const Plan>> compile_batch(const Graph& model, std::share
   return compile(logits_of(model), std::move(params), std::move(backends), how);
 }
 
-Status check_input(const Session& session, const AugmentOptions& input) {
+Status check_input(const Session& session, const Preprocess& input) {
   if (session.plan().graph.inputs().size() != 1)
     return invalid("the model has {} inputs; images go into exactly one",
                    session.plan().graph.inputs().size());
@@ -110,7 +110,7 @@ Result<std::unique_ptr<Evaluator>> Evaluator::create(const Graph& model, std::sh
   how.shuffle = how.augment = false;
   how.workers = options.workers;
   how.threads = options.threads;
-  how.augmentation = options.input;
+  how.input = options.input;
   how.on_bad_image = options.on_bad_image;
   LIMBER_ASSIGN(auto loader, Loader::make(std::move(data), how));
   return std::unique_ptr<Evaluator>(new Evaluator(std::move(session), std::move(loader)));

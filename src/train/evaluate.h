@@ -17,7 +17,7 @@ struct EvaluationOptions {
       64;  // images at a time; the last time what is left. A model with a fixed batch uses its own
   int threads = 1;
   int workers = kAutoWorkers;
-  AugmentOptions input;
+  Preprocess input;
   OnBadImage on_bad_image = OnBadImage::kFail;
   // Where it runs, shared with others that run in turn; null: memory of its own.
   std::shared_ptr<SharedMemory> memory;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/augment.h"
+#include "data/preprocess.h"
 #include "io/model_folder.h"
 
 namespace limber {
@@ -39,8 +39,8 @@ struct CheckpointInfo {
   uint64_t seed = 0;
   OptionTexts options;
   std::vector<std::string> classes;
-  AugmentOptions input;  // what is the same in training and evaluation
-  OptionTexts notes;     // where parts of a training beside the loop stand, each under its own name
+  Preprocess input;   // what images become
+  OptionTexts notes;  // where parts of a training beside the loop stand, each under its own name
 };
 
 struct Manifest {

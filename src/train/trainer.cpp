@@ -26,7 +26,7 @@ Status check_options(const TrainerOptions& options, const Dataset& data) {
 }
 
 Status check_input(const TensorType& type, const TrainerOptions& options) {
-  const AugmentOptions& a = options.augmentation;
+  const Preprocess& a = options.input;
   const TensorType images{DType::kF32, Shape{options.training.step.batch, a.channels, a.height, a.width}};
   if (type == images) return {};
   return invalid("batches of {} do not fit the model's input {}; choose another --size or --batch",
@@ -71,6 +71,7 @@ Status Trainer::make_loaders() {
   how.threads = options_.training.threads;
   how.drop_last = true;
   how.augment = options_.training.feature_bytes == 0;
+  how.input = options_.input;
   how.augmentation = options_.augmentation;
   how.mixup = options_.mixup;
   how.on_bad_image = options_.on_bad_image;
@@ -86,7 +87,7 @@ Status Trainer::make_loaders() {
   const EvaluationOptions evaluation{.batch = how.batch,
                                      .threads = options_.training.threads,
                                      .workers = options_.workers,
-                                     .input = options_.augmentation,
+                                     .input = options_.input,
                                      .on_bad_image = options_.on_bad_image,
                                      .memory = session_->memory()};
   LIMBER_ASSIGN(evaluator_, Evaluator::create(inputs_.graph, inputs_.params, inputs_.backends,
@@ -252,7 +253,7 @@ bool Trainer::out_of_patience() const {
 
 Status Trainer::save(bool best) {
   if (inputs_.folder == nullptr) return {};
-  CheckpointInfo info{state_, options_.seed, texts(), inputs_.data->class_names(), options_.augmentation, {}};
+  CheckpointInfo info{state_, options_.seed, texts(), inputs_.data->class_names(), options_.input, {}};
   for (const TrainerHook* hook : inputs_.hooks) hook->save(info.notes);
   const Status status = inputs_.folder->save(inputs_.graph, *inputs_.params, info, best);
   if (is_divergence(status)) return diverged(status.message());

@@ -20,6 +20,7 @@ struct TrainerOptions {
   double warm_up_epochs = 0;  // replaces schedule.warm_up
   int64_t epochs = 10;
   uint64_t seed = 0;
+  Preprocess input;
   AugmentOptions augmentation;
   double mixup = 0;
   OnBadImage on_bad_image = OnBadImage::kFail;

@@ -7,11 +7,11 @@ namespace {
 
 std::string channels(const std::array<float, 3>& x) { return fmt::format("{},{},{}", x[0], x[1], x[2]); }
 
-void describe_data(const AugmentOptions& a, OptionTexts& texts) {
-  texts["size"] = fmt::format("{}x{}x{}", a.channels, a.height, a.width);
-  texts["resize"] = fmt::format("{}", a.resize);
-  texts["mean"] = channels(a.normalisation.mean);
-  texts["std"] = channels(a.normalisation.std);
+void describe_data(const Preprocess& input, const AugmentOptions& a, OptionTexts& texts) {
+  texts["size"] = fmt::format("{}x{}x{}", input.channels, input.height, input.width);
+  texts["resize"] = fmt::format("{}", input.resize);
+  texts["mean"] = channels(input.normalisation.mean);
+  texts["std"] = channels(input.normalisation.std);
   texts["padding"] = fmt::format("{}", a.padding);
   texts["min-area"] = fmt::format("{}", a.min_area);
   texts["flip"] = fmt::format("{}", a.flip);
@@ -43,7 +43,7 @@ void describe_schedule(const TrainerOptions& options, OptionTexts& texts) {
 OptionTexts describe(const TrainerOptions& options) {
   const StepOptions& step = options.training.step;
   OptionTexts texts;
-  describe_data(options.augmentation, texts);
+  describe_data(options.input, options.augmentation, texts);
   describe_optimizer(step.optimizer, texts);
   describe_schedule(options, texts);
   texts["batch"] = fmt::format("{}", step.batch);

@@ -331,7 +331,7 @@ class Loader {
 Status save_elastic(const std::string& path, const ElasticModel& model, const ElasticInfo& info,
                     const FileSystem& files) {
   LIMBER_TRY(check_elastic(model));
-  LIMBER_TRY(Augmenter::make(info.input).status());
+  LIMBER_TRY(check_preprocess(info.input));
   std::error_code ec;
   fs::create_directories(path, ec);
   if (ec) return error(Code::kIo, "{}: cannot create folder: {}", path, ec.message());
@@ -340,7 +340,7 @@ Status save_elastic(const std::string& path, const ElasticModel& model, const El
 }
 
 Status save_elastic_info(const std::string& path, const ElasticInfo& info, const FileSystem& files) {
-  LIMBER_TRY(Augmenter::make(info.input).status());
+  LIMBER_TRY(check_preprocess(info.input));
   LIMBER_TRY(read_manifest(path).status());
   LIMBER_ASSIGN(const FolderLock held, lock(path));
   LIMBER_ASSIGN(const std::string text, read_manifest(path));

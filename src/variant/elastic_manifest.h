@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/augment.h"
+#include "data/preprocess.h"
 #include "io/model_folder.h"
 
 namespace limber {
@@ -17,7 +17,7 @@ inline constexpr int kElasticVersion = 1;
 // What people and programs know of a model beside its graphs and weights.
 struct ElasticInfo {
   std::vector<std::string> classes;  // in the order of the outputs
-  AugmentOptions input;              // what is the same in training and evaluation
+  Preprocess input;                  // what images become
   std::map<std::string, std::string>
       notes;  // where expansion, training, search stand, each under its own name
 };

@@ -29,8 +29,10 @@ Tensor flat(int64_t side, uint8_t red, uint8_t green, uint8_t blue) {
   return image;
 }
 
-AugmentOptions bytes_out(int height, int width, int channels = 3) {
-  AugmentOptions options;
+struct How : Preprocess, AugmentOptions {};
+
+How bytes_out(int height, int width, int channels = 3) {
+  How options;
   options.height = height;
   options.width = width;
   options.channels = channels;
@@ -38,23 +40,23 @@ AugmentOptions bytes_out(int height, int width, int channels = 3) {
   return options;
 }
 
-std::vector<float> train(const AugmentOptions& options, const Tensor& image, uint64_t seed) {
-  const Augmenter augmenter = *Augmenter::make(options);
+std::vector<float> train(const How& options, const Tensor& image, uint64_t seed) {
+  const Augmenter augmenter = *Augmenter::make(options, options);
   std::vector<float> out(augmenter.output_size(), -1e9F);
   Random random(seed);
   EXPECT_TRUE(augmenter.train(image, random, out).ok());
   return out;
 }
 
-std::vector<float> evaluate(const AugmentOptions& options, const Tensor& image) {
-  const Augmenter augmenter = *Augmenter::make(options);
+std::vector<float> evaluate(const How& options, const Tensor& image) {
+  const Augmenter augmenter = *Augmenter::make(options, options);
   std::vector<float> out(augmenter.output_size(), -1e9F);
   EXPECT_TRUE(augmenter.evaluate(image, out).ok());
   return out;
 }
 
 TEST(Augment, EvaluationIsResizeCropNormalise) {
-  AugmentOptions options;
+  How options;
   options.height = 20;
   options.width = 16;
   options.resize = 24;
@@ -82,7 +84,7 @@ TEST(Augment, ImagesCoverTheOutputWhateverTheirShape) {
       ASSERT_NEAR(value, 77, 1e-3) << h << "x" << w;
     }
   }
-  const Augmenter augmenter = *Augmenter::make(bytes_out(64, 64));
+  const Augmenter augmenter = *Augmenter::make(bytes_out(64, 64), {});
   std::vector<float> out(augmenter.output_size());
   const Tensor line = *Tensor::zeros({DType::kU8, Shape{1, 1000, 3}});
   EXPECT_EQ(augmenter.evaluate(line, out).code(), Code::kInvalidArgument);
@@ -102,10 +104,10 @@ TEST(Augment, ChannelsAreConverted) {
 
 // Outputs are found in the padded image at one offset, and every offset is as likely as any other.
 TEST(Augment, PaddedCropsAreUniform) {
-  AugmentOptions options = bytes_out(6, 6);
+  How options = bytes_out(6, 6);
   options.padding = 2;
   const Tensor image = chart(6, 6);
-  const Augmenter augmenter = *Augmenter::make(options);
+  const Augmenter augmenter = *Augmenter::make(options, options);
   std::vector<float> out(augmenter.output_size());
   std::map<std::pair<int, int>, int> seen;
   constexpr int kDraws = 25000;
@@ -135,7 +137,7 @@ TEST(Augment, PaddedCropsAreUniform) {
 TEST(Augment, MirroringHasItsProbability) {
   const Tensor image = chart(3, 5);
   for (const double probability : {0.0, 0.25, 1.0}) {
-    AugmentOptions options = bytes_out(3, 5);
+    How options = bytes_out(3, 5);
     options.flip = probability;
     const auto plain = evaluate(options, image);
     int mirrored = 0;
@@ -152,7 +154,7 @@ TEST(Augment, MirroringHasItsProbability) {
 }
 
 TEST(Augment, MirroredPaddingIsOnTheOtherSide) {
-  AugmentOptions options = bytes_out(4, 4);
+  How options = bytes_out(4, 4);
   options.padding = 3;
   const Tensor image = chart(4, 4);
   for (uint64_t seed = 0; seed < 200; ++seed) {
@@ -165,7 +167,7 @@ TEST(Augment, MirroredPaddingIsOnTheOtherSide) {
 }
 
 TEST(Augment, BrightnessFillsItsRange) {
-  AugmentOptions options = bytes_out(2, 2);
+  How options = bytes_out(2, 2);
   options.brightness = 0.4;
   double low = 1e9, high = 0, sum = 0;
   for (uint64_t seed = 0; seed < 3000; ++seed) {
@@ -182,7 +184,7 @@ TEST(Augment, BrightnessFillsItsRange) {
 TEST(Augment, ContrastMovesAboutTheMeanAndSaturationAboutGrey) {
   Tensor image = flat(2, 100, 100, 100);
   for (size_t i = 0; i < 6; ++i) image.data<uint8_t>()[i] = 200;  // mean 150
-  AugmentOptions options = bytes_out(2, 2);
+  How options = bytes_out(2, 2);
   options.contrast = 0.5;
   bool changed = false;
   for (uint64_t seed = 0; seed < 100; ++seed) {
@@ -206,7 +208,7 @@ TEST(Augment, ContrastMovesAboutTheMeanAndSaturationAboutGrey) {
 }
 
 TEST(Augment, CutoutIsASquareOfTheMean) {
-  AugmentOptions options;
+  How options;
   options.height = options.width = 10;
   options.cutout = 4;
   options.normalisation.mean = {0.1F, 0.1F, 0.1F};
@@ -223,7 +225,7 @@ TEST(Augment, CutoutIsASquareOfTheMean) {
 }
 
 TEST(Augment, RandomAreasStayInRange) {
-  AugmentOptions options = bytes_out(8, 8);
+  How options = bytes_out(8, 8);
   options.min_area = 0.25;
   options.resize = 16;  // of evaluation; the random area replaces it
   // A horizontal ramp: the range of the output tells the width that was cut.
@@ -244,7 +246,7 @@ TEST(Augment, RandomAreasStayInRange) {
 }
 
 TEST(Augment, SameSeedSameImage) {
-  AugmentOptions options;
+  How options;
   options.padding = 4;
   options.flip = 0.5;
   options.brightness = options.contrast = options.saturation = 0.3;
@@ -256,14 +258,14 @@ TEST(Augment, SameSeedSameImage) {
 
 TEST(Augment, OptionsThatMakeNoSenseAreRefused) {
   const auto refused = [](auto change, const std::string& word) {
-    AugmentOptions options;
+    How options;
     change(options);
-    expect_failure(Augmenter::make(options), Code::kInvalidArgument, {word});
+    expect_failure(Augmenter::make(options, options), Code::kInvalidArgument, {word});
   };
   refused([](auto& o) { o.height = 0; }, "height");
   refused([](auto& o) { o.width = kMaxImageSide + 1; }, "width");
   refused([](auto& o) { o.channels = 2; }, "2 channels");
-  refused([](auto& o) { o.resize = 16; }, "resize");
+  refused([](auto& o) { o.resize = 16; }, "larger than the image it is cut out of");
   refused([](auto& o) { o.flip = 1.5; }, "flip");
   refused([](auto& o) { o.padding = -1; }, "padding");
   refused([](auto& o) { o.cutout = -1; }, "cutout");

@@ -43,9 +43,9 @@ LoaderOptions small(int64_t batch) {
   LoaderOptions options;
   options.batch = batch;
   options.workers = 0;
-  options.augmentation.height = options.augmentation.width = 4;
-  options.augmentation.channels = 1;
-  options.augmentation.normalisation.std = {1.F / 255, 1.F / 255, 1.F / 255};
+  options.input.height = options.input.width = 4;
+  options.input.channels = 1;
+  options.input.normalisation.std = {1.F / 255, 1.F / 255, 1.F / 255};
   return options;
 }
 
@@ -366,7 +366,7 @@ TEST(Loader, OptionsThatMakeNoSenseAreRefused) {
   refused([](auto& o) { o.batch = 0; }, "batch of 0");
   refused([](auto& o) { o.workers = -2; }, "-2 loader threads");
   refused([](auto& o) { o.mixup = -1; }, "mixup");
-  refused([](auto& o) { o.augmentation.height = 0; }, "height");
+  refused([](auto& o) { o.input.height = 0; }, "height");
   refused([](auto& o) { o.batch = 6, o.drop_last = true; }, "5 images");
 }
 

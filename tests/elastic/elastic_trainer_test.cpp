@@ -31,7 +31,7 @@ TrainerInputs inputs_of(std::string_view builtin, RunFolder* folder, TrainerHook
 TrainerOptions options_of(int64_t epochs) {
   TrainerOptions options = tiny_options(epochs);
   options.training.step.batch = 4;
-  options.augmentation.height = options.augmentation.width = 32;
+  options.input.height = options.input.width = 32;
   options.training.step.optimizer.effects = true;
   options.training.forget_state = true;
   options.training.many_sets = true;

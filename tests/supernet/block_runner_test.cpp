@@ -251,7 +251,7 @@ TEST(EvaluationSetTest, TakesTheFirstImagesOfALoader) {
   auto data = open_synthetic({.size = 16, .count = 20});
   ASSERT_TRUE(data.ok());
   LoaderOptions options{.batch = 8, .shuffle = false, .workers = 0, .augment = false};
-  options.augmentation.height = options.augmentation.width = 16;
+  options.input.height = options.input.width = 16;
   auto loader = Loader::make(std::shared_ptr<const Dataset>(*std::move(data)), options);
   ASSERT_TRUE(loader.ok()) << loader.status().message();
   const auto some = load_evaluation_set(**loader, 11), all = load_evaluation_set(**loader);

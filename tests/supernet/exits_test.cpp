@@ -176,8 +176,8 @@ TEST(Exits, RefuseWhatDoesNotFit) {
   EXPECT_FALSE(ExitRunner::create(model, ends, test::cpu_backends()).ok());
 }
 
-EvaluationSet shapes(size_t count, int64_t batch, const AugmentOptions& input) {
-  LoaderOptions how{.batch = batch, .shuffle = false, .workers = 0, .augment = false, .augmentation = input};
+EvaluationSet shapes(size_t count, int64_t batch, const Preprocess& input) {
+  LoaderOptions how{.batch = batch, .shuffle = false, .workers = 0, .input = input, .augment = false};
   std::shared_ptr<const Dataset> data = *open_synthetic({.count = count, .split = Split::kTest});
   return *load_evaluation_set(**Loader::make(data, how));
 }

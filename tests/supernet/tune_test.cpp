@@ -38,8 +38,8 @@ std::unique_ptr<Loader> shapes_loader(const ElasticModel& model) {
   auto data = open_dataset("synthetic:count=64", {.split = Split::kTrain});
   EXPECT_TRUE(data.ok()) << data.status().message();
   LoaderOptions how{.batch = kTuneBatch};
-  how.augmentation.height = static_cast<int>(shape.dim(2));
-  how.augmentation.width = static_cast<int>(shape.dim(3));
+  how.input.height = static_cast<int>(shape.dim(2));
+  how.input.width = static_cast<int>(shape.dim(3));
   auto loader = Loader::make(*std::move(data), how);
   EXPECT_TRUE(loader.ok()) << loader.status().message();
   return *std::move(loader);

@@ -216,7 +216,7 @@ TEST(Trainer, WhatCannotBeTrainedIsRefusedAtOnce) {
   options.training.step.batch = 41;
   expect_failure(Trainer::create(inputs, options), Code::kInvalidArgument, {"40 images", "--batch 40"});
   options = tiny_options();
-  options.augmentation.height = 32;
+  options.input.height = 32;
   expect_failure(Trainer::create(inputs, options), Code::kInvalidArgument, {"--size"});
   options = tiny_options();
   options.train = {"fc.*", "nothing*"};

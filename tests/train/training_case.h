@@ -42,7 +42,7 @@ inline TrainerOptions tiny_options(int64_t epochs = 2) {
   options.epochs = epochs;
   options.training.step.batch = 8;
   options.schedule = {.kind = ScheduleKind::kCosine, .rate = 0.1};
-  options.augmentation.height = options.augmentation.width = 16;
+  options.input.height = options.input.width = 16;
   options.augmentation.flip = 0.5;
   options.seed = 3;
   return options;
