@@ -11,7 +11,7 @@
 #include "cli/json.h"
 #include "cli/table.h"
 #include "cli/units.h"
-#include "supernet/own_copy.h"
+#include "supernet/expand/own_copy.h"
 
 namespace limber {
 namespace {

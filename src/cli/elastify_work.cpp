@@ -11,10 +11,10 @@
 #include "cli/search_work.h"
 #include "cli/signals.h"
 #include "jobs/classifier.h"
-#include "supernet/elastify.h"
-#include "supernet/expand.h"
-#include "supernet/measure.h"
+#include "supernet/expand/expand.h"
+#include "supernet/teach/elastify.h"
 #include "train/evaluate.h"
+#include "variant/measure.h"
 #include "variant/variant_table.h"
 
 namespace limber {

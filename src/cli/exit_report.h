@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "supernet/exit_runner.h"
-#include "supernet/exits.h"
+#include "supernet/exits/exit_judge.h"
+#include "supernet/exits/exits.h"
 
 namespace limber {
 

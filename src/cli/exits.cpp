@@ -1,5 +1,5 @@
 // limber exits: gives an elastic model exits, and finds the confidence at which they may be taken.
-#include "supernet/exits.h"
+#include "supernet/exits/exits.h"
 
 #include <fmt/core.h>
 
@@ -16,9 +16,9 @@
 #include "cli/signals.h"
 #include "cli/units.h"
 #include "data/subset.h"
-#include "supernet/exit_tuning.h"
-#include "supernet/subnet_exit.h"
-#include "supernet/tune.h"
+#include "supernet/exits/exit_tuning.h"
+#include "supernet/exits/subnet_exit.h"
+#include "supernet/teach/tune.h"
 #include "variant/elastic_folder.h"
 #include "variant/variant_table.h"
 

@@ -5,7 +5,7 @@
 #include "data/loader.h"
 #include "io/onnx.h"
 #include "jobs/fold.h"
-#include "supernet/recalibrate.h"
+#include "supernet/teach/recalibrate.h"
 #include "variant/elastic_folder.h"
 
 namespace limber {

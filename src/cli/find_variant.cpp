@@ -10,7 +10,7 @@
 #include "cli/search_journal.h"
 #include "cli/signals.h"
 #include "cli/table.h"
-#include "supernet/tune.h"
+#include "supernet/teach/tune.h"
 
 namespace limber {
 namespace {

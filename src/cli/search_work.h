@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "cli/options.h"
-#include "supernet/block_runner.h"
-#include "supernet/latency_table.h"
-#include "supernet/search.h"
+#include "supernet/search/search.h"
+#include "variant/block_runner.h"
 #include "variant/elastic_folder.h"
+#include "variant/latency_table.h"
 
 namespace limber {
 

@@ -8,6 +8,7 @@
 #include "data/loader.h"
 #include "ir/graph.h"
 #include "ir/parameters.h"
+#include "passes/classifier.h"
 #include "runtime/session.h"
 
 namespace limber {
@@ -50,13 +51,7 @@ class Evaluator {
   std::unique_ptr<Loader> loader_;
 };
 
-// The model with its logits as the only output: a Softmax or LogSoftmax at the end is left out.
-Graph logits_of(const Graph& model);
-// Number of classes that logits [N, classes], or [N, classes, 1, 1], have.
-Result<int64_t> count_classes(const Graph& model);
 // kInvalidArgument naming the first image whose class the model does not have.
 Status check_labels(const Dataset& data, int64_t classes);
-// Is this the best of a row of logits, or among the best `count`? Of equal logits the first is best.
-bool among_best(std::span<const float> logits, int64_t label, int64_t count);
 
 }  // namespace limber

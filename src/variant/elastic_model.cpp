@@ -245,6 +245,10 @@ Status check_elastic(const ElasticModel& model) {
   return check_exits(model);
 }
 
+bool is_copy(const Alternative& alternative) {
+  return alternative.name.starts_with(kCopyAlternative) || alternative.name == kTunedAlternative;
+}
+
 Variant original_variant(const ElasticModel& model) { return {std::vector<int>(model.blocks.size(), 0)}; }
 
 Status check_variant(const ElasticModel& model, const Variant& variant) {

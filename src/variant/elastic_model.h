@@ -20,6 +20,11 @@ struct Alternative {
   double error = 0;
 };
 
+// Alternatives that are an original with parameters of its own: "copy1", "copy2" .. of one block, in one
+// tuned variant; "tuned" of the blocks before an exit. They go with what they were trained with.
+inline constexpr std::string_view kCopyAlternative = "copy", kTunedAlternative = "tuned";
+bool is_copy(const Alternative& alternative);
+
 // What lies between two cut points of the model.
 struct Block {
   std::string name;                       // of the value it ends with

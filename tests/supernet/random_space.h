@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "supernet/knapsack.h"
-#include "supernet/search_space.h"
+#include "supernet/search/knapsack.h"
+#include "supernet/search/search_space.h"
 
 namespace limber::test {
 

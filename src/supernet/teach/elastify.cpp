@@ -1,0 +1,163 @@
+#include "supernet/teach/elastify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "base/clock.h"
+#include "supernet/expand/own_copy.h"
+
+namespace limber {
+namespace {
+
+constexpr double kRecent = 0.05;       // weight of a batch in the error that is shown
+constexpr double kTeachAll = 0.12;     // of the time: until then all alternatives are taught
+constexpr double kTeachChosen = 0.25;  // and until then those that are part of a chosen variant
+
+class Elastifier {
+ public:
+  Elastifier(ElasticModel& model, std::shared_ptr<const Dataset> data,
+             const std::vector<std::shared_ptr<Backend>>& backends, const ElastifyOptions& options)
+      : model_(model),
+        data_(std::move(data)),
+        backends_(backends),
+        options_(options),
+        chosen_(options.chosen),
+        seconds_(options.seconds_before),
+        saved_(options.seconds_before) {}
+
+  Result<Elastified> run() {
+    const bool tunes = static_cast<bool>(options_.measure);
+    const double all = (tunes ? kTeachAll : 1) * options_.seconds, taught = kTeachChosen * options_.seconds;
+    if (seconds_ < all || !tunes) LIMBER_TRY(teach("teaching", {}, all, tunes ? taught : all));
+    if (tunes && !stopped() && (seconds_ < taught || chosen_.empty())) {
+      LIMBER_TRY(choose());
+      LIMBER_TRY(teach("teaching the best", used_by(model_, chosen_), taught, taught));
+      LIMBER_TRY(choose_again());
+    }
+    if (tunes && !stopped() && !chosen_.empty()) LIMBER_TRY(tune(taught));
+    if (options_.save) LIMBER_TRY(options_.save(seconds_, chosen_));
+    return Elastified{std::min(seconds_, options_.seconds), chosen_};
+  }
+
+ private:
+  using TakeStep = std::function<Result<double>(const Batch&, double rate)>;
+  struct Stage {
+    std::string_view name;
+    double from, until;  // seconds of all that is done
+    double rate, zero;   // falls from `rate` at `from` to 0 at `zero`
+  };
+
+  bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
+
+  LoaderOptions loader_options() const {
+    LoaderOptions how;
+    how.batch = options_.distill.batch;
+    how.seed = options_.seed + static_cast<uint64_t>(seconds_);  // other batches than before
+    how.workers = options_.workers;
+    how.threads = options_.distill.threads;
+    how.drop_last = true;
+    how.input = options_.input;
+    how.augmentation = options_.augmentation;
+    how.on_bad_image = options_.on_bad_image;
+    return how;
+  }
+
+  Status run_stage(const Stage& stage, const TakeStep& step) {
+    LIMBER_ASSIGN(const auto loader, Loader::make(data_, loader_options()));
+    images_ = 0;
+    for (uint64_t epoch = 0; !stopped() && seconds_ < stage.until; ++epoch) {
+      LIMBER_TRY(loader->start_epoch(epoch));
+      bool more = true;
+      while (more && !stopped() && seconds_ < stage.until) {
+        LIMBER_ASSIGN(more, take_batch(stage, *loader, step));
+        if (!options_.save || seconds_ - saved_ < options_.save_every) continue;
+        saved_ = seconds_;
+        LIMBER_TRY(options_.save(seconds_, chosen_));
+      }
+    }
+    return {};
+  }
+
+  // False at the end of an epoch.
+  Result<bool> take_batch(const Stage& stage, Loader& loader, const TakeStep& step) {
+    const double start = now_seconds();
+    LIMBER_ASSIGN(const Batch batch, loader.next());
+    if (batch.size == 0) return false;
+    const double done = std::clamp((seconds_ - stage.from) / (stage.zero - stage.from), 0.0, 1.0);
+    LIMBER_ASSIGN(const double error,
+                  step(batch, stage.rate * 0.5 * (1 + std::cos(std::numbers::pi * done))));
+    seconds_ += now_seconds() - start;
+    images_ += batch.size;
+    error_ = images_ == batch.size ? error : (1 - kRecent) * error_ + kRecent * error;
+    if (options_.progress) options_.progress({stage.name, seconds_, options_.seconds, images_, error_});
+    return true;
+  }
+
+  // `only`: see DistillOptions. Afterwards errors are up to date.
+  Status teach(std::string_view name, std::vector<std::vector<bool>> only, double until, double zero) {
+    DistillOptions how = options_.distill;
+    how.only = std::move(only);
+    LIMBER_ASSIGN(const auto distiller, Distiller::create(model_, backends_, how));
+    if (distiller->students() > 0) {
+      LIMBER_TRY(run_stage({name, 0, until, options_.rate, zero}, [&](const Batch& batch, double rate) {
+        return distiller->step(batch.images, rate);
+      }));
+    }
+    LIMBER_ASSIGN(const std::vector<Tensor> batches, judge_batches());
+    return distiller->judge(batches);
+  }
+
+  Result<std::vector<Tensor>> judge_batches() const {
+    LoaderOptions how = loader_options();
+    how.seed = options_.seed;
+    how.augment = false;
+    LIMBER_ASSIGN(const auto loader, Loader::make(data_, how));
+    LIMBER_TRY(loader->start_epoch(0));
+    std::vector<Tensor> batches;
+    while (static_cast<int64_t>(batches.size()) < options_.judge_batches) {
+      LIMBER_ASSIGN(const Batch batch, loader->next());
+      if (batch.size == 0) break;
+      batches.push_back(batch.images);
+    }
+    return batches;
+  }
+
+  Status choose() {
+    LIMBER_ASSIGN(table_, options_.measure());
+    return choose_again();
+  }
+
+  Status choose_again() {
+    LIMBER_ASSIGN(const SearchSpace space, make_search_space(model_, table_));
+    LIMBER_ASSIGN(chosen_, promising_variants(space, options_.shares));
+    return {};
+  }
+
+  Status tune(double from) {
+    LIMBER_ASSIGN(chosen_, copy_originals(model_, chosen_, options_.size_limit));
+    LIMBER_ASSIGN(const auto tuner, VariantTuner::create(model_, chosen_, backends_, options_.tune));
+    if (tuner->students() == 0) return {};
+    return run_stage({"tuning", from, options_.seconds, options_.tune_rate, options_.seconds},
+                     [&](const Batch& batch, double rate) { return tuner->step(batch, rate); });
+  }
+
+  ElasticModel& model_;
+  const std::shared_ptr<const Dataset> data_;
+  const std::vector<std::shared_ptr<Backend>>& backends_;
+  const ElastifyOptions& options_;
+  LatencyTable table_;
+  std::vector<Variant> chosen_;
+  double seconds_, saved_, error_ = 0;
+  int64_t images_ = 0;
+};
+
+}  // namespace
+
+Result<Elastified> teach_alternatives(ElasticModel& model, std::shared_ptr<const Dataset> data,
+                                      const std::vector<std::shared_ptr<Backend>>& backends,
+                                      const ElastifyOptions& options) {
+  return Elastifier(model, std::move(data), backends, options).run();
+}
+
+}  // namespace limber

@@ -1,0 +1,163 @@
+#include "supernet/teach/tune.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "io/builtin_models.h"
+#include "supernet/expand/expand.h"
+#include "supernet/teach/elastify.h"
+#include "tests/runtime/net.h"
+
+namespace limber {
+namespace {
+
+constexpr int64_t kTuneBatch = 8;
+
+ElasticModel make_tuned_model() {
+  auto builtin = make_builtin("resnet8");
+  EXPECT_TRUE(builtin.ok()) << builtin.status().message();
+  auto model = expand(builtin->graph, builtin->params, {.operators = {"shrink50", "skip"}});
+  EXPECT_TRUE(model.ok()) << model.status().message();
+  return *std::move(model);
+}
+
+// The first alternative with this name wherever there is one.
+Variant with_all(const ElasticModel& model, std::string_view name) {
+  Variant variant = original_variant(model);
+  for (size_t b = 0; b < model.blocks.size(); ++b) {
+    for (size_t a = 0; a < model.blocks[b].alternatives.size(); ++a) {
+      if (model.blocks[b].alternatives[a].name == name) variant.choices[b] = static_cast<int>(a);
+    }
+  }
+  return variant;
+}
+
+std::unique_ptr<Loader> shapes_loader(const ElasticModel& model) {
+  const Shape& shape = model.base.type(model.base.inputs()[0]).shape;
+  auto data = open_dataset("synthetic:count=64", {.split = Split::kTrain});
+  EXPECT_TRUE(data.ok()) << data.status().message();
+  LoaderOptions how{.batch = kTuneBatch};
+  how.input.height = static_cast<int>(shape.dim(2));
+  how.input.width = static_cast<int>(shape.dim(3));
+  auto loader = Loader::make(*std::move(data), how);
+  EXPECT_TRUE(loader.ok()) << loader.status().message();
+  return *std::move(loader);
+}
+
+std::map<std::string, std::vector<float>> values_of(const ElasticModel& model,
+                                                    const std::vector<std::string>& names) {
+  std::map<std::string, std::vector<float>> values;
+  for (const std::string& name : names) {
+    const Tensor tensor = *model.params->get(name);
+    if (tensor.type().dtype != DType::kF32) continue;
+    const auto data = tensor.data<float>();
+    values[name].assign(data.begin(), data.end());
+  }
+  return values;
+}
+
+double train_on_one_batch(VariantTuner& tuner, const Batch& batch, int steps) {
+  double loss = 0;
+  for (int i = 0; i < steps; ++i) loss = *tuner.step(batch, 3e-3);
+  return loss;
+}
+
+TEST(Tune, LossFallsAndTheOriginalStays) {
+  ElasticModel model = make_tuned_model();
+  const std::vector<Variant> variants = {with_all(model, "shrink50")};
+  ASSERT_NE(variants[0], original_variant(model));
+  const auto before = values_of(model, parameters_of(model.base));
+  auto tuner = VariantTuner::create(model, variants, test::cpu_backends(), {.batch = kTuneBatch});
+  ASSERT_TRUE(tuner.ok()) << tuner.status().message();
+  ASSERT_EQ((*tuner)->students(), 1u);
+  const auto loader = shapes_loader(model);
+  ASSERT_TRUE(loader->start_epoch(0).ok());
+  const Batch batch = *loader->next();
+  const double first = train_on_one_batch(**tuner, batch, 1), last = train_on_one_batch(**tuner, batch, 40);
+  EXPECT_LT(last, 0.7 * first);
+  EXPECT_EQ(values_of(model, parameters_of(model.base)), before);
+}
+
+TEST(Tune, WithoutLabelsTheOriginalIsTheTarget) {
+  ElasticModel model = make_tuned_model();
+  const std::vector<Variant> variants = {with_all(model, "shrink50")};
+  const auto loader = shapes_loader(model);
+  ASSERT_TRUE(loader->start_epoch(0).ok());
+  Batch batch = *loader->next();
+  for (int64_t& label : batch.labels.data<int64_t>()) label = -1;  // would be read out of bounds
+  auto tuner =
+      VariantTuner::create(model, variants, test::cpu_backends(), {.batch = kTuneBatch, .label_share = 0});
+  ASSERT_TRUE(tuner.ok()) << tuner.status().message();
+  const double first = train_on_one_batch(**tuner, batch, 1), last = train_on_one_batch(**tuner, batch, 40);
+  EXPECT_LT(last, first);
+}
+
+TEST(Tune, NothingToTrainIsNoStudent) {
+  ElasticModel model = make_tuned_model();
+  const std::vector<Variant> variants = {original_variant(model), with_all(model, "skip")};
+  auto tuner = VariantTuner::create(model, variants, test::cpu_backends(), {.batch = kTuneBatch});
+  ASSERT_TRUE(tuner.ok()) << tuner.status().message();
+  EXPECT_EQ((*tuner)->students(), 0u);
+}
+
+TEST(Tune, PromisingVariantsKeepTheirShares) {
+  SearchSpace space;
+  for (int b = 0; b < 6; ++b)
+    space.blocks.push_back(
+        {{.seconds = 1}, {.seconds = 0.5, .error = 0.1 * (b + 1)}, {.seconds = 0.1, .error = 1}});
+  const std::vector<double> shares = {0.9, 0.6, 0.01};
+  const auto found = promising_variants(space, shares);
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  ASSERT_EQ(found->size(), 2u);  // nothing takes a hundredth
+  EXPECT_LE(space.cost((*found)[0]).seconds, 0.9 * 6);
+  EXPECT_LE(space.cost((*found)[1]).seconds, 0.6 * 6);
+  EXPECT_EQ((*found)[0].choices, (std::vector<int>{1, 1, 0, 0, 0, 0}));  // where errors are least
+}
+
+TEST(Tune, NotesAreReadAgain) {
+  const ElasticModel model = make_tuned_model();
+  const std::vector<Variant> variants = {original_variant(model), with_all(model, "shrink50")};
+  ElasticInfo info;
+  EXPECT_TRUE(tuned_variants(model, info).empty());
+  info.notes[std::string(kTunedNote)] = tuned_note(variants) + " 99.99 nonsense";
+  EXPECT_EQ(tuned_variants(model, info), variants);
+  const auto used = used_by(model, variants);
+  for (size_t b = 0; b < used.size(); ++b)
+    EXPECT_TRUE(used[b][0] && used[b][static_cast<size_t>(variants[1].choices[b])]);
+}
+
+TEST(Tune, ElastifyTeachesChoosesAndTunes) {
+  ElasticModel model = make_tuned_model();
+  auto data = open_dataset("synthetic:count=64", {.split = Split::kTrain});
+  ASSERT_TRUE(data.ok());
+  const Shape& shape = model.base.type(model.base.inputs()[0]).shape;
+  ElastifyOptions how;
+  how.distill.batch = how.tune.batch = kTuneBatch;
+  how.seconds = 1.5;
+  how.size_limit = 5;
+  const auto before = values_of(model, parameters_of(model.base));
+  how.input.height = static_cast<int>(shape.dim(2));
+  how.input.width = static_cast<int>(shape.dim(3));
+  how.measure = [&] { return measure_latency_table(model, test::cpu_backends()); };
+  std::vector<std::string> stages;
+  how.progress = [&](const ElastifyProgress& p) {
+    if (stages.empty() || stages.back() != p.stage) stages.emplace_back(p.stage);
+  };
+  const auto done = teach_alternatives(model, *std::move(data), test::cpu_backends(), how);
+  ASSERT_TRUE(done.ok()) << done.status().message();
+  EXPECT_DOUBLE_EQ(done->seconds, how.seconds);
+  for (const Variant& variant : done->chosen) EXPECT_TRUE(check_variant(model, variant).ok());
+  EXPECT_TRUE(check_elastic(model).ok()) << check_elastic(model).message();
+  EXPECT_EQ(values_of(model, parameters_of(model.base)), before);
+  ASSERT_FALSE(stages.empty());
+  EXPECT_EQ(stages.front(), "teaching");
+  // Of a small network on a busy machine nothing may be faster; then there is nothing to tune.
+  const bool tunes = !done->chosen.empty() && done->chosen != std::vector{original_variant(model)};
+  if (tunes) {
+    EXPECT_EQ(stages.back(), "tuning");
+  }
+}
+
+}  // namespace
+}  // namespace limber
