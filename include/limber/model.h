@@ -39,7 +39,8 @@ struct CompileOptions {
 // A model as loaded from a file. Move-only; const calls may be made from any thread.
 class LIMBER_API Model {
  public:
-  // An ONNX file, or "builtin:NAME" for one of the models made by code (see builtin_models).
+  // An ONNX file, the folder of a training (its best checkpoint), or "builtin:NAME" for one of the models made
+  // by code (see builtin_models).
   // kUnsupported lists every node that cannot run, before anything runs.
   // Weights may stay mapped from the file, which must not change while the model or a session lives.
   static Expected<Model> load(const std::string& path, const LoadOptions& options = {});
@@ -57,7 +58,11 @@ class LIMBER_API Model {
   // Sessions hold what they need: the model may go before them.
   Expected<Session> compile(const CompileOptions& options = {}) const;
 
+  // Writes the model as plain ONNX, for any engine. A file that is there is replaced as a whole or not at all.
+  Error save(const std::string& path) const;
+
  private:
+  friend class Elastic;
   explicit Model(std::unique_ptr<bridge::ModelHandle> handle);
   std::unique_ptr<bridge::ModelHandle> handle_;
 };

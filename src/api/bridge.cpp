@@ -2,17 +2,14 @@
 
 #include <utility>
 
+#include "api/convert.h"
 #include "io/builtin_models.h"
 #include "io/onnx.h"
 #include "jobs/engine.h"
+#include "jobs/source.h"
 
 namespace limber::bridge {
 namespace {
-
-Error to_error(const Status& status) {
-  static_assert(static_cast<int>(ErrorCode::kInternal) == static_cast<int>(Code::kInternal));
-  return {static_cast<ErrorCode>(status.code()), status.message()};
-}
 
 ElementType to_element(DType dtype) {
   static_assert(static_cast<int>(ElementType::kFloat32) == static_cast<int>(DType::kF32));
@@ -106,6 +103,10 @@ class EngineModel : public ModelHandle {
     return EngineSession::create(*std::move(plan));
   }
 
+  Error save(const std::string& path) const override {
+    return to_error(export_onnx(model_.graph, *model_.params, path));
+  }
+
  private:
   Status check_batch(int64_t batch) const {
     for (const TensorInfo& input : inputs_) {
@@ -121,17 +122,18 @@ class EngineModel : public ModelHandle {
   std::vector<TensorInfo> inputs_, outputs_;
 };
 
+}  // namespace
+
 Expected<std::unique_ptr<ModelHandle>> wrap(Result<limber::Model> model) {
   if (!model.ok()) return to_error(model.status());
   return std::unique_ptr<ModelHandle>(std::make_unique<EngineModel>(*std::move(model)));
 }
 
-}  // namespace
-
 Expected<std::unique_ptr<ModelHandle>> load(const std::string& path, const Shapes& shapes) {
-  LoadSpec spec;
-  spec.shapes = shapes;
-  return wrap(load_model(path, spec));
+  ModelSource source;
+  source.model = path;
+  source.shapes = shapes;
+  return wrap(limber::load(source));
 }
 
 Expected<std::unique_ptr<ModelHandle>> load_bytes(std::span<const std::byte> bytes, const std::string& label,

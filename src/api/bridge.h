@@ -42,6 +42,7 @@ class ModelHandle {
   virtual std::span<const TensorInfo> outputs() const = 0;
   virtual int64_t parameter_count() const = 0;
   virtual Expected<std::unique_ptr<SessionHandle>> compile(const Settings& settings) const = 0;
+  virtual Error save(const std::string& path) const = 0;
 };
 
 using Shapes = std::map<std::string, std::vector<int64_t>>;

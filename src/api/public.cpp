@@ -1,4 +1,5 @@
 #include "api/bridge.h"
+#include "api/work.h"
 #include "limber/limber.h"
 
 namespace limber {
@@ -77,6 +78,47 @@ Expected<Session> Model::compile(const CompileOptions& options) const {
                                   .memory_limit = options.memory_limit});
   if (!handle) return handle.error();
   return Session(*std::move(handle));
+}
+
+Error Model::save(const std::string& path) const { return handle_->save(path); }
+
+Elastic::Elastic(std::unique_ptr<bridge::ElasticHandle> handle) : handle_(std::move(handle)) {}
+Elastic::~Elastic() = default;
+Elastic::Elastic(Elastic&&) noexcept = default;
+Elastic& Elastic::operator=(Elastic&&) noexcept = default;
+
+Expected<Elastic> Elastic::open(const std::string& folder) {
+  auto handle = bridge::open_elastic(folder);
+  if (!handle) return handle.error();
+  return Elastic(*std::move(handle));
+}
+
+Expected<std::vector<KnownVariant>> Elastic::known(int threads) const { return handle_->known(threads); }
+
+Expected<KnownVariant> Elastic::choose(const VariantBudget& budget, int threads) const {
+  return handle_->choose(budget, threads);
+}
+
+Expected<Model> Elastic::model(const std::string& variant) const {
+  auto handle = handle_->model(variant);
+  if (!handle) return handle.error();
+  return Model(*std::move(handle));
+}
+
+Expected<TrainReport> train(const TrainSettings& settings, const TrainControl& control) {
+  return bridge::train(settings, control);
+}
+
+Expected<EvaluateReport> evaluate(const EvaluateSettings& settings, const Control& control) {
+  return bridge::evaluate(settings, control);
+}
+
+Expected<ElastifyReport> elastify(const ElastifySettings& settings, const Control& control) {
+  return bridge::elastify(settings, control);
+}
+
+Expected<SearchReport> search(const SearchSettings& settings, const Control& control) {
+  return bridge::search(settings, control);
 }
 
 std::vector<std::string> builtin_models() { return bridge::builtin_names(); }
