@@ -2,25 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/random.h"
+#include "device/cpu.h"
 #include "runtime/timing.h"
 
 namespace limber {
 namespace {
 
 using nlohmann::json;
-
-std::string cpu_model() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
-  }
-  return "unknown";
-}
 
 constexpr int kCacheVersion = 2;
 constexpr size_t kMaxCacheBytes = size_t{64} << 20;
@@ -55,7 +47,7 @@ std::optional<Timing> parse_timing(const json& row) {
 
 Tuner::Tuner(std::string cache_file, int threads)
     : file_(std::move(cache_file)),
-      machine_(fmt::format("{} / {} threads / {}", cpu_model(), threads, onednn::version())) {
+      machine_(fmt::format("{} / {} threads / {}", cpu_info().name, threads, onednn::version())) {
   if (!file_.empty()) load();
 }
 
