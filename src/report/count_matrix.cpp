@@ -7,10 +7,10 @@
 namespace limber {
 namespace {
 
-constexpr double kMatrixLeft = 140, kMatrixTop = 26, kMatrixRight = 10;  // pixels around the cells
+constexpr double kMatrixLeft = 150, kMatrixTop = 26, kMatrixRight = 10;  // pixels around the cells
 constexpr double kLargestCell = 44;
 constexpr double kRoomForNumbers = 24;  // pixels: three digits
-constexpr size_t kLongestName = 18;     // characters that fit left of the cells
+constexpr size_t kLongestName = 16;     // characters that fit left of the cells
 
 // Mistakes grow in strength with their share of the row; what is right has a colour of its own.
 int level_of(int64_t count, int64_t total, bool right) {
@@ -32,8 +32,9 @@ std::string start_of(const std::string& text) {
 
 void draw_matrix_row(SvgCanvas& canvas, const CountMatrix& matrix, size_t r, double cell) {
   const double y = kMatrixTop + cell * static_cast<double>(r);
-  canvas.text("tick end", kMatrixLeft - 8, y + cell / 2 + 4,
-              fmt::format("{} {}", start_of(matrix.names[r]), r + 1));
+  const double base = y + cell / 2 + 4;
+  canvas.text("tick end", kMatrixLeft - 32, base, start_of(matrix.names[r]));
+  canvas.text("tick end", kMatrixLeft - 8, base, fmt::format("{}", r + 1));
   for (size_t c = 0; c < matrix.names.size(); ++c) {
     const int64_t count = matrix.counts[r][c];
     const double x = kMatrixLeft + cell * static_cast<double>(c);
