@@ -241,17 +241,22 @@ def run_training(
 
 def read_history(folder: Path) -> dict[str, Any]:
     """Returns accuracy, time and choices of a training."""
-    lines = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
-    epochs = [line for line in lines if line["kind"] == "epoch"]
-    chosen = [line for line in lines if line["kind"] == "selection"]
-    ends = [line for line in lines if line["kind"] == "choice_end"]
+    lines: list[dict[str, Any]] = []
+    for text in (folder / "history.jsonl").read_text().splitlines():
+        line = json.loads(text)
+        if line["kind"] == "run.resume":  # later steps are done again
+            lines = [old for old in lines if old["step"] <= line["step"]]
+        lines.append(line)
+    epochs = [line for line in lines if line["kind"] == "train.epoch"]
+    chosen = [line for line in lines if line["kind"] == "elastic.selection"]
+    ends = [line for line in lines if line["kind"] == "elastic.choice_end"]
     seconds = sum(line["seconds"] for line in epochs)
     result = {
         "accuracy": epochs[-1]["val_accuracy"],
         "best_accuracy": max(line["val_accuracy"] for line in epochs),
         "curve": [line["val_accuracy"] for line in epochs],
         "seconds": seconds,  # all that training takes; evaluation is extra for every strategy
-        "resumed": any(line["kind"] == "resume" for line in lines),
+        "resumed": any(line["kind"] == "run.resume" for line in lines),
     }
     if chosen:
         result |= {"selections": len(chosen), "left": chosen[-1]["left"], "returned": chosen[-1]["returned"]}

@@ -69,6 +69,36 @@ Status write_all(int fd, std::string_view bytes, const std::string& path) {
   return {};
 }
 
+Status make_parent(const std::string& path) {
+  const std::filesystem::path target(path);
+  std::error_code ec;
+  if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), ec);
+  if (ec) return error(Code::kIo, "{}: cannot create folder: {}", path, ec.message());
+  return {};
+}
+
+class OsAppend : public AppendFile {
+ public:
+  OsAppend(std::string path, int fd, size_t size) : path_(std::move(path)), fd_(fd), size_(size) {}
+
+  Status append(std::string_view bytes) override {
+    const Status written = write_all(fd_.get(), bytes, path_);
+    if (written.ok()) {
+      size_ += bytes.size();
+    } else if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) {
+      return written.in("and half of a line stays");
+    }
+    return written;
+  }
+
+  Status sync() override { return ::fdatasync(fd_.get()) == 0 ? Status() : os_error(path_, "sync"); }
+
+ private:
+  const std::string path_;
+  const Fd fd_;
+  size_t size_;
+};
+
 class OsFiles : public FileSystem {
  public:
   Result<std::shared_ptr<const MappedFile>> map(const std::string& path) const override {
@@ -105,15 +135,21 @@ class OsFiles : public FileSystem {
 
   Status write(const std::string& path, std::span<const std::string_view> parts) const override {
     static std::atomic<unsigned> counter{0};
-    const std::filesystem::path target(path);
-    std::error_code ec;
-    if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), ec);
-    if (ec) return error(Code::kIo, "{}: cannot create folder: {}", path, ec.message());
+    LIMBER_TRY(make_parent(path));
     const std::string temporary = fmt::format("{}.{}.{}.tmp", path, ::getpid(), counter++);
     Status status = write_synced(temporary, parts);
     if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) status = os_error(path, "rename");
     if (!status.ok()) ::unlink(temporary.c_str());
     return status;
+  }
+
+  Result<std::unique_ptr<AppendFile>> append_to(const std::string& path, size_t keep) const override {
+    LIMBER_TRY(make_parent(path));
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0) return os_error(path, "open");
+    auto file = std::make_unique<OsAppend>(path, fd, keep);
+    if (::ftruncate(fd, static_cast<off_t>(keep)) != 0) return os_error(path, "cut");
+    return std::unique_ptr<AppendFile>(std::move(file));
   }
 
  private:

@@ -20,6 +20,17 @@ class MappedFile {
   virtual std::span<const std::byte> bytes() const = 0;
 };
 
+// A file that only grows. Use from one thread.
+class AppendFile {
+ public:
+  virtual ~AppendFile() = default;
+  // With one write, so that a killed process leaves all of it or nothing. When the disk is full, the file is
+  // as before.
+  virtual Status append(std::string_view bytes) = 0;
+  // What was appended survives the machine's crash, not only the program's.
+  virtual Status sync() = 0;
+};
+
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
@@ -31,6 +42,9 @@ class FileSystem {
   Status write(const std::string& path, std::string_view bytes) const { return write(path, {&bytes, 1}); }
   // The same with the bytes in several parts, written one after the other.
   virtual Status write(const std::string& path, std::span<const std::string_view> parts) const = 0;
+  // Keeps the first `keep` bytes of a file that is there and goes on after them. Missing parent folders are
+  // created.
+  virtual Result<std::unique_ptr<AppendFile>> append_to(const std::string& path, size_t keep) const = 0;
 };
 
 // The operating system's files. Never destroyed.

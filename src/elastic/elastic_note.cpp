@@ -1,104 +1,133 @@
 // What elastic training keeps in a checkpoint.
 #include <algorithm>
-#include <array>
-#include <nlohmann/json.hpp>
 
 #include "elastic/elastic_trainer.h"
+#include "record/fields.h"
 
 namespace limber {
 namespace {
 
-using nlohmann::json;
+struct ElasticNote {
+  int64_t stage = 0, stage_steps = 0, stage_end = 0;
+  double rho = 1, debt = 0, survey_seconds = 0;
+  int64_t surveyed_at = 0;
+  double surveyed_full = 0, correction = 1, bias = 1, overhead = 0;
+  std::vector<std::vector<double>> effects;              // by tensor: gain, squares of gradient and weight
+  std::vector<uint64_t> chosen, chosen_before, trained;  // tensors
+  double chosen_seconds = 0, chosen_importance = 0, chosen_share = 1;
+  bool within = true;
+  std::vector<int64_t> left, returned;  // by tensor
+  StepCosts::Times times, thrifty_times;
+
+  // What is optional is missing in notes of versions that knew one survey only.
+  static void fields(auto& self, auto& field) {
+    field("stage", self.stage);
+    field("stage_steps", self.stage_steps);
+    field("stage_end", self.stage_end);
+    field("rho", self.rho);
+    field("debt", self.debt);
+    field("survey_seconds", self.survey_seconds);
+    field("surveyed_at", self.surveyed_at, Need::kOptional);
+    field("surveyed_full", self.surveyed_full, Need::kOptional);
+    field("correction", self.correction);
+    field("bias", self.bias);
+    field("overhead", self.overhead);
+    field("effects", self.effects);
+    field("chosen", self.chosen);
+    field("chosen_before", self.chosen_before, Need::kOptional);
+    field("trained", self.trained);
+    field("chosen_seconds", self.chosen_seconds);
+    field("chosen_importance", self.chosen_importance);
+    field("chosen_share", self.chosen_share);
+    field("within", self.within);
+    field("left", self.left);
+    field("returned", self.returned);
+    field("times", self.times);
+    field("thrifty_times", self.thrifty_times, Need::kOptional);
+  }
+};
 
 // No mask where there are none.
-TensorMask mask_of(const std::vector<size_t>& indices, size_t tensors) {
+TensorMask mask_of(const std::vector<uint64_t>& indices, size_t tensors) {
   TensorMask mask(indices.empty() ? 0 : tensors, false);
   for (size_t k : indices) mask[k] = true;
   return mask;
 }
 
+bool fits(const ElasticNote& note, size_t tensors) {
+  const auto known = [&](const std::vector<uint64_t>& list) {
+    return std::all_of(list.begin(), list.end(), [&](uint64_t k) { return k < tensors; });
+  };
+  const auto timed = [](const StepCosts::Times& times) {
+    return std::all_of(times.begin(), times.end(), [](const auto& entry) { return !entry.second.empty(); });
+  };
+  const auto three = [](const std::vector<double>& effect) { return effect.size() == 3; };
+  return note.left.size() == tensors && note.returned.size() == tensors && note.effects.size() == tensors &&
+         std::all_of(note.effects.begin(), note.effects.end(), three) && known(note.chosen) &&
+         known(note.chosen_before) && known(note.trained) && timed(note.times) && timed(note.thrifty_times) &&
+         note.rho > 0 && note.rho <= 1;
+}
+
 }  // namespace
 
 void ElasticTrainer::save(OptionTexts& notes) const {
-  json effects = json::array();
-  for (const Effect& e : effects_) effects.push_back({e.gain, e.gradient_squares, e.weight_squares});
-  const json note = {{"stage", static_cast<int>(stage_)},
-                     {"stage_steps", stage_steps_},
-                     {"stage_end", stage_end_},
-                     {"rho", rho_},
-                     {"debt", debt_},
-                     {"survey_seconds", survey_seconds_},
-                     {"surveyed_at", surveyed_at_},
-                     {"surveyed_full", surveyed_full_},
-                     {"correction", correction_},
-                     {"bias", bias_},
-                     {"overhead", overhead_},
-                     {"effects", effects},
-                     {"chosen", indices_of(selection_.mask)},
-                     {"chosen_before", indices_of(before_)},
-                     {"trained", indices_of(trained_)},
-                     {"chosen_seconds", selection_.seconds},
-                     {"chosen_importance", selection_.importance},
-                     {"chosen_share", selection_.share},
-                     {"within", selection_.within},
-                     {"left", left_},
-                     {"returned", returned_},
-                     {"times", costs_->times()},
-                     {"thrifty_times", costs_->thrifty_times()}};
-  notes["elastic"] = note.dump();
+  ElasticNote note{
+      .stage = static_cast<int64_t>(stage_), .stage_steps = stage_steps_, .stage_end = stage_end_};
+  note.rho = rho_;
+  note.debt = debt_;
+  note.survey_seconds = survey_seconds_;
+  note.surveyed_at = surveyed_at_;
+  note.surveyed_full = surveyed_full_;
+  note.correction = correction_;
+  note.bias = bias_;
+  note.overhead = overhead_;
+  for (const Effect& e : effects_) note.effects.push_back({e.gain, e.gradient_squares, e.weight_squares});
+  note.chosen = indices_of(selection_.mask);
+  note.chosen_before = indices_of(before_);
+  note.trained = indices_of(trained_);
+  note.chosen_seconds = selection_.seconds;
+  note.chosen_importance = selection_.importance;
+  note.chosen_share = selection_.share;
+  note.within = selection_.within;
+  note.left = left_;
+  note.returned = returned_;
+  note.times = costs_->times();
+  note.thrifty_times = costs_->thrifty_times();
+  notes["elastic"] = format_fields(note);
 }
 
 Status ElasticTrainer::restore() {
+  auto parsed = parse_fields<ElasticNote>(restored_);
+  LIMBER_TRY(parsed.status().in("the note about elastic training in the checkpoint cannot be read"));
+  ElasticNote& note = *parsed;
   const size_t tensors = costs_->tensors().size();
-  try {
-    const json note = json::parse(restored_);
-    const int stage = note.at("stage");
-    stage_steps_ = note.at("stage_steps");
-    stage_end_ = note.at("stage_end");
-    rho_ = note.at("rho");
-    asked_rho_ = rho_;
-    debt_ = note.at("debt");
-    survey_seconds_ = note.at("survey_seconds");
-    surveyed_at_ = note.value("surveyed_at", int64_t{0});  // older versions knew one survey only
-    surveyed_full_ = note.value("surveyed_full", 0.0);
-    correction_ = note.at("correction");
-    bias_ = note.at("bias");
-    overhead_ = note.at("overhead");
-    selection_.seconds = note.at("chosen_seconds");
-    selection_.importance = note.at("chosen_importance");
-    selection_.share = note.at("chosen_share");
-    selection_.within = note.at("within");
-    left_ = note.at("left").get<std::vector<int64_t>>();
-    returned_ = note.at("returned").get<std::vector<int64_t>>();
-    auto times = note.at("times").get<StepCosts::Times>();
-    auto thrifty_times = note.value("thrifty_times", StepCosts::Times());
-    const auto has_any = [](const auto& entry) { return !entry.second.empty(); };
-    const bool timed = std::all_of(times.begin(), times.end(), has_any) &&
-                       std::all_of(thrifty_times.begin(), thrifty_times.end(), has_any);
-    const auto effects = note.at("effects").get<std::vector<std::array<double, 3>>>();
-    const auto chosen = note.at("chosen").get<std::vector<size_t>>();
-    const auto before = note.value("chosen_before", std::vector<size_t>());
-    const auto trained = note.at("trained").get<std::vector<size_t>>();
-    const auto known = [&](size_t k) { return k < tensors; };
-    const bool sizes = left_.size() == tensors && returned_.size() == tensors && effects.size() == tensors &&
-                       std::all_of(chosen.begin(), chosen.end(), known) &&
-                       std::all_of(before.begin(), before.end(), known) &&
-                       std::all_of(trained.begin(), trained.end(), known);
-    if (!sizes || !timed || stage < 0 || stage > static_cast<int>(Stage::kTrain) ||
-        !(rho_ > 0 && rho_ <= 1) || stage_steps_ < 0 ||
-        (stage == static_cast<int>(Stage::kTrain) && chosen.empty()))
-      return error(Code::kCorrupt,
-                   "the note about elastic training in the checkpoint does not fit the model");
-    stage_ = static_cast<Stage>(stage);
-    costs_->set_times(std::move(times), std::move(thrifty_times));
-    for (size_t k = 0; k < tensors; ++k) effects_[k] = {effects[k][0], effects[k][1], effects[k][2]};
-    selection_.mask = mask_of(chosen, tensors);
-    before_ = mask_of(before, tensors);
-    trained_ = mask_of(trained, tensors);
-  } catch (const json::exception& problem) {
-    return error(Code::kCorrupt, "the note about elastic training in the checkpoint cannot be read: {}",
-                 problem.what());
-  }
+  const auto last = static_cast<int64_t>(Stage::kTrain);
+  if (!fits(note, tensors) || note.stage > last || (note.stage == last && note.chosen.empty()))
+    return corrupt("the note about elastic training in the checkpoint does not fit the model");
+  stage_ = static_cast<Stage>(note.stage);
+  stage_steps_ = note.stage_steps;
+  stage_end_ = note.stage_end;
+  rho_ = note.rho;
+  asked_rho_ = rho_;
+  debt_ = note.debt;
+  survey_seconds_ = note.survey_seconds;
+  surveyed_at_ = note.surveyed_at;
+  surveyed_full_ = note.surveyed_full;
+  correction_ = note.correction;
+  bias_ = note.bias;
+  overhead_ = note.overhead;
+  for (size_t k = 0; k < tensors; ++k)
+    effects_[k] = {note.effects[k][0], note.effects[k][1], note.effects[k][2]};
+  selection_.mask = mask_of(note.chosen, tensors);
+  before_ = mask_of(note.chosen_before, tensors);
+  trained_ = mask_of(note.trained, tensors);
+  selection_.seconds = note.chosen_seconds;
+  selection_.importance = note.chosen_importance;
+  selection_.share = note.chosen_share;
+  selection_.within = note.within;
+  left_ = std::move(note.left);
+  returned_ = std::move(note.returned);
+  costs_->set_times(std::move(note.times), std::move(note.thrifty_times));
   restored_.clear();
   return {};
 }

@@ -5,16 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/median.h"
+#include "record/record_file.h"
 #include "train/select.h"
 
 namespace limber {
 namespace {
-
-using nlohmann::json;
 
 constexpr int64_t kSurveyParts = 4;
 constexpr int64_t kSurveySteps = 4;  // for each part; the first is not timed, its memory is new
@@ -109,8 +107,7 @@ Status ElasticTrainer::on_begin(TrainingSession& session, const TrainingState& /
       always_[k] = std::find(always.begin(), always.end(), tensors[k]) != always.end();
   }
   if (restored_.empty()) {
-    const json line = {{"kind", "tensors"}, {"step", 0}, {"names", tensors}};
-    lines_.push_back(line.dump());
+    lines_.push_back(record_line(TensorsRecord{.names = tensors}));
     return {};
   }
   LIMBER_TRY(restore());
@@ -172,6 +169,8 @@ Status ElasticTrainer::begin_survey(TrainingSession& session, int64_t step) {
 // From here on seconds are those of the machine as it is now.
 Status ElasticTrainer::end_survey(TrainingSession& session, int64_t step) {
   costs_->end_survey();
+  lines_.push_back(record_line(SurveyRecord{
+      .step = step, .seconds = survey_seconds_, .full_s = costs_->full(), .forward_s = costs_->forward()}));
   bias_ = correction_ = 1;
   if (surveyed_full_ > 0) debt_ *= full_seconds() / surveyed_full_;
   debt_ += survey_seconds_ - static_cast<double>(stage_steps_) * rho_ * full_seconds();
@@ -375,21 +374,18 @@ int64_t ElasticTrainer::returned() const {
 Status ElasticTrainer::record_choice(TrainingSession& session, int64_t step) {
   LIMBER_ASSIGN(const Plan* const plan,
                 session.plan(session.options().step.micro_batches > 1 ? Phase::kFinish : Phase::kUpdate));
-  const json line = {{"kind", "selection"},
-                     {"step", step},
-                     {"rho", rho_},
-                     {"chosen", indices_of(selection_.mask)},
-                     {"importance", importance()},
-                     {"predicted_s", selection_.seconds},
-                     {"budget_s", budget(step)},
-                     {"share", selection_.share},
-                     {"full_s", costs_->full()},
-                     {"forward_s", costs_->forward()},
-                     {"within", selection_.within},
-                     {"arena_bytes", plan->arena_bytes},
-                     {"left", left()},
-                     {"returned", returned()}};
-  lines_.push_back(line.dump());
+  SelectionRecord record{.step = step, .rho = rho_, .chosen = indices_of(selection_.mask)};
+  record.importance = importance();
+  record.predicted_s = selection_.seconds;
+  record.budget_s = budget(step);
+  record.share = selection_.share;
+  record.full_s = costs_->full();
+  record.forward_s = costs_->forward();
+  record.within = selection_.within;
+  record.arena_bytes = static_cast<int64_t>(plan->arena_bytes);
+  record.left = left();
+  record.returned = returned();
+  lines_.push_back(record_line(record));
   return {};
 }
 
@@ -399,11 +395,12 @@ void ElasticTrainer::end_choice(int64_t step) {
   if (measured_.empty()) return;
   const double seconds = median(measured_), ratio = seconds / selection_.seconds / bias_;
   if (ratio < kLargestCorrection && ratio > 1 / kLargestCorrection) correction_ = ratio;
-  const json line = {{"kind", "choice_end"},      {"step", step},
-                     {"steps", measured_.size()}, {"predicted_s", selection_.seconds * bias_},
-                     {"measured_s", seconds},     {"full_s", full_seconds()},
-                     {"overhead_s", overhead_}};
-  lines_.push_back(line.dump());
+  lines_.push_back(record_line(ChoiceRecord{.step = step,
+                                            .steps = static_cast<int64_t>(measured_.size()),
+                                            .predicted_s = selection_.seconds * bias_,
+                                            .measured_s = seconds,
+                                            .full_s = full_seconds(),
+                                            .overhead_s = overhead_}));
   measured_.clear();
 }
 

@@ -1,5 +1,6 @@
 // Opens and parses a file, and repeats the attempt when inputs turn out to be needed as constants.
 #include <filesystem>
+#include <mutex>
 
 #include "io/importer.h"
 #include "io/wire.h"
@@ -64,42 +65,74 @@ Status load_initializers(ModelFile& file) {
   return {};
 }
 
-Result<Model> import_attempts(ModelFile& file, const ImportOptions& options) {
-  std::set<std::string> fixed;
-  while (true) {
-    Importer importer(file, options, fixed);
-    auto model = importer.run();
-    if (importer.wanted().empty()) return model;
-    fixed.insert(importer.wanted().begin(), importer.wanted().end());
+// A parsed file; makes models for as long as somebody holds one of them.
+class OnnxFile : public ModelOrigin, public std::enable_shared_from_this<OnnxFile> {
+ public:
+  // `owner`: of the bytes, if they outlive the import. `folder`: of external files; "" refuses them.
+  static Result<std::shared_ptr<const OnnxFile>> parse(std::span<const std::byte> bytes,
+                                                       const std::shared_ptr<const void>& owner,
+                                                       const std::string& label, const std::string& folder,
+                                                       const ImportOptions& options) {
+    std::shared_ptr<OnnxFile> made(new OnnxFile(options));
+    ModelFile& file = made->file_;
+    file.label = label;
+    file.owner = owner;
+    auto proto = parse_split(bytes, file.raw);
+    if (!proto.ok()) return proto.status().in(label);
+    file.proto = *std::move(proto);
+    file.reader = std::make_unique<TensorReader>(folder, options.max_tensor_bytes);
+    if (const Status loaded = load_initializers(file); !loaded.ok()) return loaded.in(label);
+    return std::shared_ptr<const OnnxFile>(std::move(made));
   }
-}
 
-// `owner`: of the bytes, if they outlive the import.
-Result<Model> import_bytes(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner,
-                           const std::string& label, const std::string& folder,
-                           const ImportOptions& options) {
-  ModelFile file{.label = label, .owner = owner};
-  auto proto = parse_split(bytes, file.raw);
-  if (!proto.ok()) return proto.status().in(label);
-  file.proto = *std::move(proto);
-  file.reader = std::make_unique<TensorReader>(folder, options.max_tensor_bytes);
-  if (const Status loaded = load_initializers(file); !loaded.ok()) return loaded.in(label);
-  auto model = import_attempts(file, options);
-  if (!model.ok()) return model.status().in(label);
-  return model;
+  Result<Model> make(const InputShapes& shapes) const override {
+    ImportOptions options = options_;
+    options.shapes = shapes.shapes;
+    options.symbols = shapes.symbols;
+    const std::lock_guard lock(mutex_);
+    std::set<std::string> fixed;
+    while (true) {
+      Importer importer(file_, options, fixed);
+      auto model = importer.run();
+      if (importer.wanted().empty()) {
+        if (!model.ok()) return model.status().in(file_.label);
+        model->origin = shared_from_this();
+        return model;
+      }
+      fixed.insert(importer.wanted().begin(), importer.wanted().end());
+    }
+  }
+
+ private:
+  explicit OnnxFile(const ImportOptions& options) : options_(options) {}
+
+  const ImportOptions options_;  // shapes and symbols aside
+  mutable std::mutex mutex_;
+  mutable ModelFile file_;  // an import opens external files
+};
+
+Result<std::shared_ptr<const OnnxFile>> open_file(const std::string& path, const ImportOptions& options) {
+  LIMBER_ASSIGN(const auto file, os_files().map(path));
+  const auto folder = std::filesystem::path(path).parent_path();
+  return OnnxFile::parse(file->bytes(), file, path, folder.empty() ? "." : folder.string(), options);
 }
 
 }  // namespace
 
+Result<std::shared_ptr<const ModelOrigin>> open_onnx(const std::string& path) {
+  LIMBER_ASSIGN(auto file, open_file(path, {}));
+  return std::shared_ptr<const ModelOrigin>(std::move(file));
+}
+
 Result<Model> import_onnx(const std::string& path, const ImportOptions& options) {
-  LIMBER_ASSIGN(const auto file, os_files().map(path));
-  const auto folder = std::filesystem::path(path).parent_path();
-  return import_bytes(file->bytes(), file, path, folder.empty() ? "." : folder.string(), options);
+  LIMBER_ASSIGN(const auto file, open_file(path, options));
+  return file->make({options.shapes, options.symbols});
 }
 
 Result<Model> import_onnx_bytes(std::span<const std::byte> bytes, const std::string& label,
                                 const ImportOptions& options) {
-  return import_bytes(bytes, nullptr, label, "", options);
+  LIMBER_ASSIGN(const auto file, OnnxFile::parse(bytes, nullptr, label, "", options));
+  return file->make({options.shapes, options.symbols});
 }
 
 Result<Signature> read_signature(const std::string& path) {

@@ -26,6 +26,14 @@ std::set<std::string> arithmetic_only(const onnx::GraphProto& graph) {
   return read;
 }
 
+// With 1 for what the file does not say.
+std::string example_shape(const onnx::TensorShapeProto& shape) {
+  std::string text;
+  for (const auto& dim : shape.dim())
+    text += fmt::format("{}{}", text.empty() ? "" : "x", std::max<int64_t>(1, dim.dim_value()));
+  return text;
+}
+
 }  // namespace
 
 std::string normal_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
@@ -80,6 +88,10 @@ Result<TensorType> Importer::input_type(const onnx::ValueInfoProto& info) {
       type.shape.push_back(Dim(fixed));
     } else if (dim != nullptr && dim->has_dim_value() && dim->dim_value() > 0) {
       type.shape.push_back(Dim(dim->dim_value()));
+    } else if (dim != nullptr && dim->has_dim_value() && dim->dim_value() == 0) {
+      // Some writers mean "any" by it; guessing either way would be silent.
+      return unsupported("dimension {} is 0, so that it has no elements; give its shape: --shape {}={}", axis,
+                         info.name(), example_shape(tensor.shape()));
     } else if (dim != nullptr && dim->has_dim_value() && dim->dim_value() < -1) {
       return corrupt("dimension {} is {}", axis, dim->dim_value());
     } else {

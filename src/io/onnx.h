@@ -26,12 +26,17 @@ struct ImportOptions {
   size_t max_tensor_bytes = size_t{1} << 34;
 };
 
-// Fails with kUnsupported and one line per node when some nodes cannot be lowered.
+// Fails with kUnsupported and one line per node when some nodes cannot be lowered. The model has its file as
+// origin: with_shapes() changes its inputs without reading it again.
 // Parameters in external files stay mapped: the files must not change while the model lives.
 Result<Model> import_onnx(const std::string& path, const ImportOptions& options = {});
 // `label` names the bytes in messages. External data is refused. The bytes may go after the call.
 Result<Model> import_onnx_bytes(std::span<const std::byte> bytes, const std::string& label,
                                 const ImportOptions& options = {});
+
+// A file that was read, before anything is made of it: for those who have to try several shapes. The same
+// limits as above hold for everything it makes.
+Result<std::shared_ptr<const ModelOrigin>> open_onnx(const std::string& path);
 
 // What a file says about its own interface, whether or not it can be run.
 struct Signature {

@@ -65,15 +65,16 @@ void use_recorded(ImageOptions& image, const Preprocess& recorded) {
 
 Result<Classifier> load_classifier(const ModelSource& source, const ImageOptions& image,
                                    const JobControl& control) {
-  ModelSource how = source;
-  LIMBER_ASSIGN(Model model, load(how, control));
+  LIMBER_ASSIGN(Model model, load(source, control));
   LIMBER_ASSIGN(TensorType type, image_input(model.graph));
   LIMBER_ASSIGN(auto shape, wanted_shape(type, asked_side(image)));
   if (!shape.empty()) {
-    how.shapes[model.graph.value(model.graph.inputs()[0]).name] = std::move(shape);
-    LIMBER_ASSIGN(model, load(how, control));
+    LoadSpec spec{source.shapes, source.dims, source.batch};
+    spec.shapes[model.graph.value(model.graph.inputs()[0]).name] = std::move(shape);
+    LIMBER_ASSIGN(model, change_shapes(model, source.model, spec));
     LIMBER_ASSIGN(type, image_input(model.graph));
   }
+  model.origin = nullptr;  // its shapes are settled: the file's structure need not stay in memory
   Classifier made{std::move(model), {}};
   made.input.channels = static_cast<int>(type.shape[1].value());
   made.input.height = static_cast<int>(type.shape[2].value());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/ref/ref_backend.h"
@@ -54,6 +55,25 @@ std::map<std::string, std::vector<int64_t>> with_batch(const Graph& graph, const
   return shapes;
 }
 
+// `make` may be called several times, with shapes that turn out not to be the last.
+Result<Model> make_model(const std::function<Result<Model>(const InputShapes&)>& make,
+                         const std::string& name, const LoadSpec& spec) {
+  if (!spec.symbols.empty()) {
+    // Named dimensions are gone once they have values, so a name that does not exist shows only without.
+    if (const auto open = make({spec.shapes, {}}); open.ok()) {
+      LIMBER_TRY(check_symbols(open->graph, spec.symbols).in(name));
+    }
+  }
+  LIMBER_ASSIGN(Model model, make({spec.shapes, spec.symbols}));
+  LIMBER_TRY(check_shapes(model.graph, spec).in(name));
+  if (spec.batch <= 0) return model;
+  auto shapes = with_batch(model.graph, spec);
+  if (shapes == spec.shapes) return model;
+  auto again = make({std::move(shapes), spec.symbols});
+  if (!again.ok()) return again.status().in(fmt::format("with batch {}", spec.batch));
+  return again;
+}
+
 Result<Model> load_builtin(std::string_view name, const LoadSpec& spec) {
   LIMBER_ASSIGN(Model model, make_builtin(name));
   LIMBER_TRY(check_shapes(model.graph, spec));
@@ -89,24 +109,14 @@ std::vector<std::string> input_names(const Graph& graph) {
 
 Result<Model> load_model(const std::string& name, const LoadSpec& spec) {
   if (name.starts_with(kBuiltin)) return load_builtin(std::string_view(name).substr(kBuiltin.size()), spec);
-  ImportOptions options;
-  options.shapes = spec.shapes;
-  if (!spec.symbols.empty()) {
-    // Named dimensions are gone once they have values, so a name that does not exist shows only without.
-    if (const auto open = import_onnx(name, options); open.ok()) {
-      LIMBER_TRY(check_symbols(open->graph, spec.symbols).in(name));
-    }
-    options.symbols = spec.symbols;
-  }
-  LIMBER_ASSIGN(Model model, import_onnx(name, options));
-  LIMBER_TRY(check_shapes(model.graph, spec).in(name));
-  if (spec.batch <= 0) return model;
-  auto shapes = with_batch(model.graph, spec);
-  if (shapes == spec.shapes) return model;
-  options.shapes = std::move(shapes);
-  auto again = import_onnx(name, options);
-  if (!again.ok()) return again.status().in(fmt::format("with batch {}", spec.batch));
-  return again;
+  LIMBER_ASSIGN(const auto file, open_onnx(name));
+  return make_model([&](const InputShapes& shapes) { return file->make(shapes); }, name, spec);
+}
+
+Result<Model> change_shapes(const Model& model, const std::string& name, const LoadSpec& spec) {
+  if (model.origin == nullptr)
+    return invalid("{}: its image size is fixed; only the batch can be chosen", name);
+  return make_model([&](const InputShapes& shapes) { return with_shapes(model, shapes); }, name, spec);
 }
 
 Result<std::map<std::string, int64_t>> bind_dimensions(const Graph& graph, const BuildSpec& spec) {

@@ -20,6 +20,8 @@ struct LoadSpec {
 
 // A file, or "builtin:NAME".
 Result<Model> load_model(const std::string& name, const LoadSpec& spec = {});
+// The same model, with its weights as they are now, for another spec; reads nothing. `name` is for messages.
+Result<Model> change_shapes(const Model& model, const std::string& name, const LoadSpec& spec);
 
 struct BuildSpec {
   int threads = 0;    // 0: every core this process may use

@@ -34,7 +34,7 @@ svg .middle { text-anchor: middle; } svg .end { text-anchor: end; }
 .f0 { fill: var(--c0); } .f1 { fill: var(--c1); } .f2 { fill: var(--c2); } .f3 { fill: var(--c3); }
 .f4 { fill: var(--c4); } .f5 { fill: var(--c5); } .f6 { fill: var(--c6); }
 .h0 { fill: var(--h0); } .h1 { fill: var(--h1); } .h2 { fill: var(--h2); } .h3 { fill: var(--h3); }
-.h4 { fill: var(--h4); } .h5 { fill: var(--h5); } .h6 { fill: var(--h6); }
+.h4 { fill: var(--h4); } .h5 { fill: var(--h5); } .h6 { fill: var(--h6); } svg text.on6 { fill: var(--paper); }
 )";
 
 constexpr std::string_view kStyle = R"(:root { color-scheme: light dark; }
@@ -63,6 +63,10 @@ figure { margin: 16px 0; padding: 14px 14px 10px; background: var(--panel); bord
 figure h3 { font-size: 1rem; margin: 0 0 6px; overflow-wrap: anywhere; }
 figcaption { color: var(--soft); font-size: 0.9rem; margin-top: 6px; }
 img.samples { display: block; width: 100%; image-rendering: pixelated; border-radius: 4px; }
+.gallery { display: grid; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); gap: 14px; margin: 12px 0; }
+.gallery figure { margin: 0; padding: 8px; } .gallery small { color: var(--soft); overflow-wrap: anywhere; }
+.gallery img, .gallery .none { display: block; width: 100%; aspect-ratio: 1; object-fit: contain;
+  background: var(--grid); border-radius: 4px; image-rendering: pixelated; }
 details { margin: 16px 0; } summary { cursor: pointer; color: var(--soft); }
 footer { margin-top: 40px; color: var(--soft); font-size: 0.88rem; overflow-wrap: anywhere; }
 svg.plot { display: block; width: 100%; max-width: 760px; height: auto; margin: 0 auto; }
@@ -144,6 +148,18 @@ void HtmlPage::figure(std::string_view heading, std::string_view drawing, std::s
   body_ += fmt::format("<figure><h3>{}</h3>\n{}", escape_markup(heading), drawing);
   if (!caption.empty()) body_ += fmt::format("<figcaption>{}</figcaption>", escape_markup(caption));
   body_ += "</figure>\n";
+}
+
+void HtmlPage::pictures(const std::vector<HtmlPicture>& pictures) {
+  body_ += "<div class=\"gallery\">\n";
+  for (const HtmlPicture& picture : pictures) {
+    const std::string caption = escape_markup(picture.caption);
+    body_ += picture.png.empty() ? "<figure><div class=\"none\"></div>"
+                                 : fmt::format("<figure><img alt=\"{}\" src=\"data:image/png;base64,{}\"/>",
+                                               caption, escape_markup(picture.png));
+    body_ += fmt::format("{}<br/><small>{}</small></figure>\n", caption, escape_markup(picture.small));
+  }
+  body_ += "</div>\n";
 }
 
 std::string HtmlPage::html(std::string_view footer) const {

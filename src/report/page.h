@@ -22,6 +22,11 @@ struct HtmlTable {
   std::vector<std::vector<std::string>> rows;  // as many cells as columns
 };
 
+struct HtmlPicture {
+  std::string png;             // base64, from the alphabet of base64 alone; empty: there is none
+  std::string caption, small;  // below it; the second in small letters
+};
+
 // All texts are plain and escaped here, but for `drawing`, which comes from plot.h.
 class HtmlPage {
  public:
@@ -37,6 +42,8 @@ class HtmlPage {
   void begin_columns();
   void next_column();
   void end_columns();
+  // Side by side, as many as there is room for.
+  void pictures(const std::vector<HtmlPicture>& pictures);
   void figure(std::string_view heading, std::string_view drawing, std::string_view caption);
 
   std::string html(std::string_view footer) const;  // REQUIRES: no columns are open

@@ -90,4 +90,13 @@ struct HeatMap {
 };
 std::string draw_heat_map(const HeatMap& map);
 
+// What is taken for what: a square of counts with the same names on both sides. Empty without names.
+struct CountMatrix {
+  std::string title;
+  std::vector<std::string> names;
+  std::vector<std::vector<int64_t>> counts;  // by row and column, as many as names
+  std::vector<int64_t> row_totals;           // may be more than what the columns have
+};
+std::string draw_counts(const CountMatrix& matrix);
+
 }  // namespace limber

@@ -2,40 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/file.h"
+#include "record/records.h"
 
 namespace limber {
-
-struct EpochRecord {
-  int64_t epoch = 0, step = 0;
-  double seconds = 0;  // of training, without evaluation
-  std::optional<double> loss, accuracy, val_loss, val_accuracy;
-};
-
-// One choice of what to train.
-struct SelectionRecord {
-  int64_t step = 0;
-  std::vector<size_t> chosen;      // tensors, ascending
-  std::vector<double> importance;  // of every tensor; 0 where it was not measured
-  std::optional<double> rho, arena_bytes;
-  std::optional<double> share;     // time of a step, predicted, over that of one that trains everything
-  int64_t left = 0, returned = 0;  // up to here
-};
-
-// How long the steps of a choice took.
-struct ChoiceRecord {
-  int64_t step = 0;
-  double predicted_s = 0, measured_s = 0;
-  std::optional<double> full_s, overhead_s;
-};
-
-using RunTexts = std::map<std::string, std::string>;
 
 // Steps never decrease within a list.
 struct RunLog {

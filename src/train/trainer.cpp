@@ -33,6 +33,26 @@ Status check_input(const TensorType& type, const TrainerOptions& options) {
                  images.to_string(), type.to_string());
 }
 
+EpochRecord record_of(const EpochReport& report) {
+  EpochRecord record{.epoch = report.epoch, .step = report.step};
+  record.loss = report.loss;
+  record.accuracy = report.accuracy;
+  record.images = report.images;
+  if (const auto& validation = report.validation) {
+    record.val_loss = validation->loss;
+    record.val_accuracy = validation->top1;
+    record.val_top5 = validation->top5;
+    record.val_images = validation->images;
+    record.val_seconds = validation->seconds;
+    record.best = report.best;
+  }
+  record.rate = report.rate;
+  record.seconds = report.seconds;
+  record.images_per_s = report.images_per_second;
+  record.skipped = static_cast<int64_t>(report.skipped);
+  return record;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Trainer>> Trainer::create(TrainerInputs inputs, const TrainerOptions& options) {
@@ -97,8 +117,10 @@ Status Trainer::make_loaders() {
 
 Status Trainer::open_history() {
   if (inputs_.folder == nullptr) return {};
-  LIMBER_ASSIGN(history_, History::open(inputs_.folder->history_path(), state_.step));
-  return history_->add(header_line(texts(), inputs_.environment, state_.step));
+  LIMBER_ASSIGN(history_, RecordWriter::open(inputs_.folder->history_path()));
+  RunHeader header{.step = state_.step, .options = texts(), .environment = inputs_.environment};
+  return state_.step == 0 ? history_->add(StartRecord{std::move(header)})
+                          : history_->add(ResumeRecord{std::move(header)});
 }
 
 Result<TrainingSummary> Trainer::run() {
@@ -166,7 +188,7 @@ Status Trainer::update() {
 Status Trainer::write_lines() {
   for (TrainerHook* hook : inputs_.hooks) {
     for (const std::string& line : hook->take_lines()) {
-      if (history_) LIMBER_TRY(history_->add(line));
+      if (history_) LIMBER_TRY(history_->add_line(line));
     }
   }
   return {};
@@ -213,6 +235,7 @@ Status Trainer::end_epoch(bool& stopped) {
   EpochReport report{.epoch = state_.epoch + 1, .step = state_.step, .rate = rate_};
   report.loss = state_.loss_sum / static_cast<double>(batches_);
   report.accuracy = static_cast<double>(state_.correct) / static_cast<double>(state_.images);
+  report.images = state_.images;
   report.seconds = state_.seconds;
   report.images_per_second = static_cast<double>(state_.images) / std::max(state_.seconds, 1e-9);
   report.skipped = loader_->skipped();
@@ -228,8 +251,8 @@ Status Trainer::end_epoch(bool& stopped) {
             .best_epoch = state_.best_epoch,
             .best_accuracy = state_.best_accuracy,
             .best_loss = state_.best_loss};
-  // Before the checkpoint: lines after the last checkpoint are dropped when the training goes on.
-  if (history_) LIMBER_TRY(history_->add(epoch_line(report)));
+  // Before the checkpoint: lines after the last checkpoint are void when the training goes on.
+  if (history_) LIMBER_TRY(history_->add(record_of(report)));
   LIMBER_TRY(save(report.best));
   reports_.push_back(report);
   for (TrainerHook* hook : inputs_.hooks) LIMBER_TRY(hook->on_epoch_end(report));

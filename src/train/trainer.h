@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "data/loader.h"
+#include "record/record_file.h"
 #include "train/evaluate.h"
-#include "train/history.h"
+#include "train/manifest.h"
 #include "train/run_folder.h"
 #include "train/training_session.h"
 
@@ -41,6 +42,18 @@ struct StepReport {
   double loss = 0, rate = 0;
 };
 
+struct EpochReport {
+  int64_t epoch = 0;              // from 1
+  int64_t step = 0;               // updates done
+  double loss = 0, accuracy = 0;  // on the training images as they were shown
+  int64_t images = 0;             // that were shown
+  std::optional<Evaluation> validation;
+  bool best = false;
+  double rate = 0;  // of the last update
+  double seconds = 0, images_per_second = 0;
+  size_t skipped = 0;
+};
+
 // How long a training is, in updates.
 struct TrainingLength {
   int64_t epoch = 0, total = 0;
@@ -62,7 +75,7 @@ class TrainerHook {
   // Adds what it needs to go on as if nothing had happened; it is in CheckpointInfo::notes when a training
   // goes on.
   virtual void save(OptionTexts& /*notes*/) const {}
-  // Lines for the history, each with a "step", since the last call.
+  // Lines for the history since the last call, made by record_line() of records with a step.
   virtual std::vector<std::string> take_lines() { return {}; }
 };
 
@@ -131,7 +144,7 @@ class Trainer {
   std::unique_ptr<TrainingSession> session_;
   std::unique_ptr<Loader> loader_;
   std::unique_ptr<Evaluator> evaluator_;
-  std::optional<History> history_;
+  std::optional<RecordWriter> history_;
   std::vector<EpochReport> reports_;
 };
 

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
@@ -51,14 +50,15 @@ std::unique_ptr<ElasticTrainer> make_elastic(const ElasticOptions& options, std:
 // again after every one of them.
 constexpr int64_t kEpochsForThreeChoices = 14;  // of ten steps
 
-std::vector<nlohmann::json> lines_of(const RunFolder& folder, const std::string& kind) {
-  std::vector<nlohmann::json> lines;
-  std::istringstream text(*os_files().read(folder.history_path(), 1 << 24));
-  for (std::string line; std::getline(text, line);) {
-    const auto parsed = nlohmann::json::parse(line);
-    if (parsed["kind"] == kind) lines.push_back(parsed);
+template <typename T>
+std::vector<T> records_of(const RunFolder& folder) {
+  std::vector<T> found;
+  const auto records = read_records(folder.history_path());
+  EXPECT_TRUE(records.ok() && records->damaged.empty());
+  for (const RecordLine& line : records->lines) {
+    if (line.is<T>()) found.push_back(*line.as<T>());
   }
-  return lines;
+  return found;
 }
 
 TEST(Elastic, ChoosesAgainAndAgainWithinTheBudget) {
@@ -70,16 +70,19 @@ TEST(Elastic, ChoosesAgainAndAgainWithinTheBudget) {
   ASSERT_TRUE(trainer.ok()) << trainer.status().message();
   const auto summary = (*trainer)->run();
   ASSERT_TRUE(summary.ok()) << summary.status().message();
-  const auto selections = lines_of(*folder, "selection");
+  const auto selections = records_of<SelectionRecord>(*folder);
   ASSERT_GE(selections.size(), 3U);
-  for (const auto& line : selections) {
-    const double budget = line["within"] ? line["budget_s"].get<double>() : line["full_s"].get<double>();
-    EXPECT_LE(line["predicted_s"].get<double>(), budget * 1.0001);
-    EXPECT_FALSE(line["chosen"].empty());
+  for (const SelectionRecord& one : selections) {
+    EXPECT_LE(*one.predicted_s, (*one.within ? *one.budget_s : *one.full_s) * 1.0001);
+    EXPECT_FALSE(one.chosen.empty());
   }
   EXPECT_TRUE(elastic->costs()->complete());
-  EXPECT_EQ(lines_of(*folder, "tensors").size(), 1U);
-  EXPECT_FALSE(lines_of(*folder, "choice_end").empty());
+  EXPECT_EQ(records_of<TensorsRecord>(*folder).size(), 1U);
+  EXPECT_FALSE(records_of<ChoiceRecord>(*folder).empty());
+  const auto surveys = records_of<SurveyRecord>(*folder);
+  ASSERT_FALSE(surveys.empty());
+  EXPECT_GT(surveys[0].seconds, 0);
+  EXPECT_LT(surveys[0].forward_s, surveys[0].full_s);
 }
 
 // The first set of an elastic training is the last tensor: its plan must not decide for those that train
@@ -163,7 +166,7 @@ TEST(Elastic, GoesOnWhereItStopped) {
     ASSERT_TRUE(trainer.ok()) << trainer.status().message();
     ASSERT_EQ((*trainer)->run()->ending, Ending::kStopped);
     EXPECT_EQ(after.trained, before.trained) << last;
-    EXPECT_EQ(lines_of(*folder, "tensors").size(), 1U);
+    EXPECT_EQ(records_of<TensorsRecord>(*folder).size(), 1U);
   }
 }
 
@@ -188,14 +191,12 @@ TEST(Elastic, RhoMayChangeWhileTraining) {
   auto trainer = Trainer::create(std::move(inputs), options_of(5));
   ASSERT_TRUE(trainer.ok());
   ASSERT_TRUE((*trainer)->run().ok());
-  const auto selections = lines_of(*folder, "selection");
+  const auto selections = records_of<SelectionRecord>(*folder);
   ASSERT_GE(selections.size(), 2U);
   ASSERT_LE(selections.size(), 3U) << "a choice, one for the new share, and perhaps a better one for it";
-  EXPECT_EQ(selections[0]["rho"], 0.5);
-  EXPECT_EQ(selections[1]["rho"], 0.9);
-  const auto share = [](const nlohmann::json& line) {
-    return line["budget_s"].get<double>() / line["full_s"].get<double>();
-  };
+  EXPECT_EQ(selections[0].rho, 0.5);
+  EXPECT_EQ(selections[1].rho, 0.9);
+  const auto share = [](const SelectionRecord& one) { return *one.budget_s / *one.full_s; };
   EXPECT_GT(share(selections[1]), share(selections[0]));
 }
 
@@ -255,11 +256,12 @@ TEST(Elastic, OneWayNeverTakesBack) {
       Trainer::create(inputs_of("resnet8", folder.get(), *elastic), options_of(kEpochsForThreeChoices));
   ASSERT_TRUE(trainer.ok());
   ASSERT_TRUE((*trainer)->run().ok());
-  const auto selections = lines_of(*folder, "selection");
+  const auto selections = records_of<SelectionRecord>(*folder);
   ASSERT_GE(selections.size(), 3U);
   for (size_t i = 1; i < selections.size(); ++i) {
-    const auto before = selections[i - 1]["chosen"].get<std::set<size_t>>();
-    for (size_t k : selections[i]["chosen"].get<std::set<size_t>>()) EXPECT_TRUE(before.count(k) > 0) << i;
+    const auto& before = selections[i - 1].chosen;
+    for (size_t k : selections[i].chosen)
+      EXPECT_TRUE(std::binary_search(before.begin(), before.end(), k)) << i;
   }
   EXPECT_EQ(elastic->returned(), 0);
 }

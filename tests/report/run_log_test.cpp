@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "record/record_file.h"
 #include "report/summary.h"
 #include "tests/report/records.h"
 
@@ -106,6 +107,27 @@ TEST(History, OfAResumedTrainingSaysWhere) {
                             start_line("full", "resume", 40) + epoch_text(2, 80, 0.7, 10));
   EXPECT_EQ(log.resumed, (std::vector<int64_t>{40}));
   EXPECT_EQ(log.epochs.size(), 2U);
+}
+
+TEST(History, IsReadAsTrainingsWriteIt) {
+  const std::string text =
+      record_line(StartRecord{{.options = {{"strategy", "elastic"}}}}) + "\n" +
+      record_line(TensorsRecord{.names = {"a", "b"}}) + "\n" +
+      record_line(SelectionRecord{.step = 8, .chosen = {1}, .importance = {0, 1}}) + "\n" +
+      record_line(EpochRecord{.epoch = 1, .step = 10, .val_accuracy = 0.5, .seconds = 1}) + "\n" +
+      record_line(EpochRecord{.epoch = 2, .step = 20, .seconds = 1}) + "\n" +
+      record_line(ResumeRecord{{.step = 10, .options = {{"strategy", "full"}}}}) + "\n" +
+      record_line(EpochRecord{.epoch = 2, .step = 20, .val_accuracy = 0.7, .seconds = 1}) + "\n" +
+      record_line(ChoiceRecord{.step = 20}).substr(0, 30);
+  const RunLog log = parsed(text);
+  EXPECT_TRUE(log.damaged.empty());
+  EXPECT_EQ(log.option("strategy"), "full");
+  EXPECT_EQ(log.tensors, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(log.selections.size(), 1U);
+  EXPECT_EQ(log.resumed, (std::vector<int64_t>{10}));
+  ASSERT_EQ(log.epochs.size(), 2U);
+  EXPECT_EQ(log.epochs[1].val_accuracy, 0.7) << "the epoch before the resumption is void";
+  EXPECT_TRUE(log.choices.empty());
 }
 
 TEST(History, WithoutNamesNumbersTheTensors) {

@@ -391,6 +391,9 @@ class StoppingDisk : public FileSystem {
     std::ofstream(path + ".123.4.tmp") << parts[0].substr(0, parts[0].size() / 2);
     return error(Code::kIo, "{}: the machine stopped", path);
   }
+  Result<std::unique_ptr<AppendFile>> append_to(const std::string& path, size_t keep) const override {
+    return os_files().append_to(path, keep);
+  }
 
  private:
   mutable int left_;
