@@ -96,9 +96,10 @@ Result<std::string> SupernetAnswers::search(const std::string& method, double sh
   LIMBER_ASSIGN(const SearchSpace space, make_search_space(work_.folder.model, work_.table));
   const SearchOptions how{
       .latency_share = share, .method = kMethods.at(method), .max_evaluations = evaluations, .seed = seed};
-  LIMBER_ASSIGN(const SearchResult result,
-                search_variants(
-                    space, [&](std::span<const Variant> variants) { return work_.evaluate(variants, {}); }, how));
+  LIMBER_ASSIGN(
+      const SearchResult result,
+      search_variants(
+          space, [&](std::span<const Variant> variants) { return work_.evaluate(variants, {}); }, how));
   Json curve = Json::array();
   for (const double accuracy : result.curve) curve.push(accuracy);
   Json out = Json::object({{"accuracy", result.best.accuracy},

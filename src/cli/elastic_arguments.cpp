@@ -9,9 +9,10 @@ void add_image_source(Arguments& arguments, ImageSource& source, Arguments::Need
   arguments.text("-d,--data", source.data, "DATA", "Images that variants are judged by", data);
   arguments.choice<Truth>("--labels", source.truth, {{"data", Truth::kData}, {"original", Truth::kOriginal}},
                           "What is right: what the data says (default), or what the original model says");
-  arguments.choice<Split>("--split", source.split, {{"train", Split::kTrain}, {"test", Split::kTest}},
-                          "Which part, where the data has parts; default test. Of data without parts, test is "
-                          "what elastify held out");
+  arguments.choice<Split>(
+      "--split", source.split, {{"train", Split::kTrain}, {"test", Split::kTest}},
+      "Which part, where the data has parts; default test. Of data without parts, test is "
+      "what elastify held out");
   arguments.number("--images", source.images, 1, 1000000, "How many of them; default 500");
   add_workers_argument(arguments, source.workers);
 }

@@ -1,6 +1,4 @@
 // limber elastify: from a model to one that can change its shape.
-#include "jobs/elastify_job.h"
-
 #include <fmt/core.h>
 
 #include <charconv>
@@ -14,7 +12,8 @@
 #include "cli/options.h"
 #include "cli/table.h"
 #include "cli/units.h"
-#include "supernet/expand/own_copy.h"
+#include "jobs/elastify_job.h"
+#include "supernet/own_copy.h"
 
 namespace limber {
 namespace {
@@ -123,7 +122,8 @@ void add_elastify(CommandLine& line) {
       {{"auto", TuneTo::kAuto}, {"data", TuneTo::kLabels}, {"original", TuneTo::kOriginal}},
       "What variants are tuned to: labels and the model's answers, or its answers alone; auto "
       "(default): labels where the data have the model's classes");
-  arguments.number("--padding", job.changes.padding, 0, 1024, "Pixels a random cut may reach beyond the image");
+  arguments.number("--padding", job.changes.padding, 0, 1024,
+                   "Pixels a random cut may reach beyond the image");
   arguments.number("--flip", job.changes.flip, 0.0, 1.0, "Probability of mirroring an image");
   arguments.texts("--operators", job.operators, "NAME", "Kinds of alternatives to try; default all");
   arguments.number("--size-limit", job.size_limit, 1.0, 100.0,

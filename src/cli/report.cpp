@@ -72,7 +72,8 @@ Json elastic_json(const ElasticReport& report) {
   for (const ElasticReport::Machine& machine : report.machines) {
     Json front = Json::array();
     for (const VariantPoint& p : machine.front)
-      front.push(Json::object({{"variant", p.name}, {"seconds", p.seconds()}, {"accuracy", p.accuracy}, {"images", p.images}}));
+      front.push(Json::object(
+          {{"variant", p.name}, {"seconds", p.seconds()}, {"accuracy", p.accuracy}, {"images", p.images}}));
     Json one = Json::object({{"machine", machine.name}, {"evaluated", machine.points.size()}});
     one.set("front", std::move(front));
     machines.push(std::move(one));

@@ -1,6 +1,4 @@
 // limber search: the best variant of an elastic model within a budget, on this machine.
-#include "jobs/search_job.h"
-
 #include <fmt/core.h>
 
 #include "cli/commands.h"
@@ -10,6 +8,7 @@
 #include "cli/options.h"
 #include "cli/table.h"
 #include "cli/units.h"
+#include "jobs/search_job.h"
 
 namespace limber {
 namespace {
@@ -22,8 +21,8 @@ struct SearchCommand {
 void print_json(const SearchOutcome& outcome) {
   Json list = Json::array();
   for (const Scored& s : outcome.front)
-    list.push(Json::object(
-        {{"variant", print(s.variant)}, {"predicted_s", s.seconds}, {"accuracy", s.accuracy}}));
+    list.push(
+        Json::object({{"variant", print(s.variant)}, {"predicted_s", s.seconds}, {"accuracy", s.accuracy}}));
   const Scored& best = outcome.best;
   Json out = Json::object({{"variant", print(best.variant)},
                            {"accuracy", best.accuracy},
@@ -53,8 +52,8 @@ void print_table(const SearchOutcome& outcome) {
   Table table({{""}, {"latency", true}, {"of original", true}, {"accuracy", true}, {"variant"}});
   const auto row = [&](const std::string& name, double seconds, const std::string& accuracy,
                        const Variant& variant) {
-    table.add({name, show_seconds(seconds), show_percent(seconds / outcome.original_s), accuracy,
-               print(variant)});
+    table.add(
+        {name, show_seconds(seconds), show_percent(seconds / outcome.original_s), accuracy, print(variant)});
   };
   const int64_t images = outcome.images.count;
   row("original", outcome.original_s, show_accuracy(outcome.original_accuracy, images), outcome.original);
@@ -114,9 +113,10 @@ void add_search(CommandLine& line) {
                    "Memory of a run at most, as in 20M: parameters and what lies between layers",
                    [&job](const std::string& text) { return parse_bytes(text, job.max_memory); });
   arguments.number("--max-flops", job.max_flops, 0.0, 1e18, "Operations of a run at most");
-  arguments.choice<SearchMethod>("--method", job.method,
-                                 {{"evolution", SearchMethod::kEvolution}, {"annealing", SearchMethod::kAnnealing}},
-                                 "How to search; default evolution");
+  arguments.choice<SearchMethod>(
+      "--method", job.method,
+      {{"evolution", SearchMethod::kEvolution}, {"annealing", SearchMethod::kAnnealing}},
+      "How to search; default evolution");
   arguments.footer(
       "MODEL is the folder that 'limber elastify' made. What is found is kept in its variant table, also "
       "when\n"

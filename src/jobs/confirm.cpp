@@ -9,9 +9,9 @@
 namespace limber {
 namespace {
 
-constexpr int kRounds = 5;       // of timing: the best that predictions promise rarely miss the limit so often
-constexpr size_t kAtOnce = 4;    // variants that are timed in turns with the original
-constexpr double kSeconds = 0.2; // of timing each
+constexpr int kRounds = 5;     // of timing: the best that predictions promise rarely miss the limit so often
+constexpr size_t kAtOnce = 4;  // variants that are timed in turns with the original
+constexpr double kSeconds = 0.2;  // of timing each
 
 }  // namespace
 

@@ -54,9 +54,14 @@ Result<uint64_t> ElasticWork::memory_of(const Variant& variant) const {
   return plan->arena_bytes + cost.parameter_bytes;
 }
 
+Status check_folder(const std::string& folder) {
+  std::error_code ignored;
+  if (std::filesystem::exists(folder + "/manifest.json", ignored)) return {};
+  return invalid("{} is no elastic model; 'limber elastify' makes one", folder);
+}
+
 Result<std::unique_ptr<ElasticWork>> open_elastic(const JobOptions& options) {
-  if (!std::filesystem::exists(options.model + "/manifest.json"))
-    return invalid("{} is no elastic model; 'limber elastify' makes one", options.model);
+  LIMBER_TRY(check_folder(options.model));
   auto work = std::make_unique<ElasticWork>();
   LIMBER_ASSIGN(work->folder, load_elastic(options.model));
   const BuildSpec spec = build_spec(options, false);

@@ -51,6 +51,8 @@ struct ElasticWork {
   Result<uint64_t> memory_of(const Variant& variant) const;
 };
 
+// kInvalidArgument when `folder` is not that of an elastic model.
+Status check_folder(const std::string& folder);
 // The folder that `options` names as its model. kInvalidArgument when it holds no elastic model.
 Result<std::unique_ptr<ElasticWork>> open_elastic(const JobOptions& options);
 // Images and a runner for them: the same images for the same seed.

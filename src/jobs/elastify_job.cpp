@@ -164,8 +164,8 @@ Status Elastification::go_on() {
   LIMBER_ASSIGN(const bool same, same_weights(model, *classifier_.model.params));
   if (!same)
     return invalid("{} was made from {} with other weights; give another output", job_.output, job_.model);
-  spent_before_ = std::max(read_seconds(out_.folder.info, kSpentNote),
-                           read_seconds(out_.folder.info, kTaughtNote));
+  spent_before_ =
+      std::max(read_seconds(out_.folder.info, kSpentNote), read_seconds(out_.folder.info, kTaughtNote));
   reserve_ = kJudgingShare * std::max(0.0, left());
   return hold_out_images();
 }
@@ -187,7 +187,8 @@ Status Elastification::hold_out_images() {
     const HeldOut held = *read_held(info, kHeldNote);
     LIMBER_ASSIGN(const SplitDataset split, hold_out(data_, held.count, held.seed));
     data_ = split.rest;
-    control_.note(NoteKind::kNote, fmt::format("{} of {} images are held out to judge by", held.count, held.size));
+    control_.note(NoteKind::kNote,
+                  fmt::format("{} of {} images are held out to judge by", held.count, held.size));
   }
   if (data_->size() < static_cast<size_t>(job_.batch))
     return invalid("there are {} images to learn from, fewer than a batch of {}; give a smaller batch",
@@ -209,9 +210,9 @@ Result<ElasticModel> Elastification::expand_here() {
     if (control_.stop_asked())
       return error(Code::kResourceExhausted, "stopped while alternatives were made; nothing was written");
     if (left() <= 0)
-      return too_small(2 * job_.budget * count / std::max(done, 1),
-                       fmt::format("it was over while alternatives were made and timed, {} of {} kinds", done,
-                                   count));
+      return too_small(
+          2 * job_.budget * count / std::max(done, 1),
+          fmt::format("it was over while alternatives were made and timed, {} of {} kinds", done, count));
     return measure_latency(graph, params, backends_, {.threads = threads_, .seconds = 0.02});
   };
   how.progress = [&](std::string_view name, int now, int all) {
@@ -241,8 +242,8 @@ int64_t Elastification::judged_images() const {
 Status Elastification::plan_time() {
   LIMBER_ASSIGN(const auto bytes, parameter_bytes(out_.folder.model));
   const double saving = 2 * bytes.second * job_.size_limit / kDiskSpeed;
-  const double judging = static_cast<double>(judged_images()) *
-                         static_cast<double>(2 + job_.shares.size()) * table_->original();
+  const double judging =
+      static_cast<double>(judged_images()) * static_cast<double>(2 + job_.shares.size()) * table_->original();
   reserve_ = judging + saving;
   if (left() > reserve_) return {};
   return too_small(2 * (elapsed() + reserve_),
@@ -321,8 +322,8 @@ Status Elastification::judge() {
   how.on_bad_image = job_.on_bad_image;
   LIMBER_ASSIGN(const auto loader, Loader::make(judged_.data, how));
   LIMBER_ASSIGN(EvaluationSet set, load_evaluation_set(*loader, judged_images()));
-  LIMBER_ASSIGN(const auto runner, BlockRunner::create(out_.folder.model, backends_,
-                                                       {.batch = how.batch, .threads = threads_}));
+  LIMBER_ASSIGN(const auto runner,
+                BlockRunner::create(out_.folder.model, backends_, {.batch = how.batch, .threads = threads_}));
   if (!labels_) LIMBER_TRY(runner->label_by_original(set));
   LIMBER_ASSIGN(const auto correct, runner->count_correct(variants, set, control_.stop));
   out_.images = judged_.images;

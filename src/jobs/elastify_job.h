@@ -24,8 +24,8 @@ struct ElastifyJob : JobOptions {
   // Seconds for everything, from loading to judging and saving; with `resume` those before count too.
   double budget = 600;
   ImageOptions image;
-  AugmentOptions changes;                  // random ones
-  double rate = 1e-3, tune_rate = 1e-3;    // of teaching and of tuning, at the beginning
+  AugmentOptions changes;                   // random ones
+  double rate = 1e-3, tune_rate = 1e-3;     // of teaching and of tuning, at the beginning
   std::vector<double> shares = {0.8, 0.6};  // of the latency, for which variants are tuned
   TuneTo tune_to = TuneTo::kAuto;
   std::vector<std::string> operators;  // kinds of alternatives to try; empty: all

@@ -113,9 +113,10 @@ Status ExitMaker::load_calibration(const std::shared_ptr<const Dataset>& data) {
   }
   const HeldOut how = held_out(*data);
   if (how.size != data->size())
-    return invalid("{} has {} images, and had {} when exits were taught on it; give the same data, or make "
-                   "them anew (again)",
-                   job_.data, data->size(), how.size);
+    return invalid(
+        "{} has {} images, and had {} when exits were taught on it; give the same data, or make "
+        "them anew (again)",
+        job_.data, data->size(), how.size);
   LIMBER_ASSIGN(const SplitDataset split, hold_out(data, how.count, how.seed));
   teaching_ = split.rest;
   write_held(info, kExitsHeldNote, how);
@@ -141,8 +142,8 @@ Status ExitMaker::load_images() {
 
 Result<double> ExitMaker::accuracy_of_model(const EvaluationSet& set) {
   const int64_t batch = set.images[0].shape().dim(0);
-  LIMBER_ASSIGN(const auto runner, BlockRunner::create(model(), work_->backends,
-                                                       {.batch = batch, .threads = work_->threads}));
+  LIMBER_ASSIGN(const auto runner,
+                BlockRunner::create(model(), work_->backends, {.batch = batch, .threads = work_->threads}));
   const Variant original = original_variant(model());
   LIMBER_ASSIGN(const auto correct, runner->count_correct(std::span(&original, 1), set, control_.stop));
   return static_cast<double>(correct[0]) / static_cast<double>(set.count());
@@ -158,13 +159,14 @@ Status ExitMaker::plan_time() {
   constexpr double kRunsPerImage = 6;  // with exits and without, several times
   const auto judged = static_cast<double>(held_.count() + test_.count());
   const auto timed = static_cast<double>(std::min<int64_t>(job_.images, held_.count() + test_.count()));
-  const double after = each * (kPasses * judged + 2 * kRunsPerImage * timed) + 4 * kTimingSeconds * (job_.count + 1);
+  const double after =
+      each * (kPasses * judged + 2 * kRunsPerImage * timed) + 4 * kTimingSeconds * (job_.count + 1);
   const double spent = now_seconds() - start_;
   teaching_s_ = job_.budget - spent - after;
   if (teaching_s_ > 0 || !makes() || job_.blocks == ExitBlocks::kSubnet) return {};
-  return invalid("a budget of {} is too small: loading took {}, judging takes about {}; give {:.0f} s or more",
-                 show_seconds(job_.budget), show_seconds(spent), show_seconds(after),
-                 std::ceil(2 * (spent + after)));
+  return invalid(
+      "a budget of {} is too small: loading took {}, judging takes about {}; give {:.0f} s or more",
+      show_seconds(job_.budget), show_seconds(spent), show_seconds(after), std::ceil(2 * (spent + after)));
 }
 
 ExitOptions ExitMaker::exit_options() const {
@@ -215,9 +217,9 @@ Result<ExitReport> ExitMaker::find_subnet() {
 Status ExitMaker::make_exits() {
   if (!makes()) return find_blocks();
   made_ = true;
-  LIMBER_ASSIGN(out_.report, job_.blocks == ExitBlocks::kSubnet
-                                 ? find_subnet()
-                                 : add_exits(folder().model, teaching_, held_, work_->backends, exit_options()));
+  LIMBER_ASSIGN(out_.report, job_.blocks == ExitBlocks::kSubnet ? find_subnet()
+                                                                : add_exits(folder().model, teaching_, held_,
+                                                                            work_->backends, exit_options()));
   out_.stopped = out_.report.stopped;
   blocks_ = out_.report.variant;
   folder().info.notes[kBlocksNote] = print(blocks_);
@@ -344,7 +346,7 @@ Status check(const ExitsJob& job) {
   if (job.held < 0) return invalid("held is {}; expected 0 or more images", job.held);
   if (job.images < 1) return invalid("images is {}; expected 1 or more", job.images);
   if (job.padding < 0) return invalid("padding is {}; expected 0 or more pixels", job.padding);
-  return {};
+  return check_folder(job.model);
 }
 
 Result<ExitsOutcome> run_exits(const ExitsJob& job, const JobControl& control) {

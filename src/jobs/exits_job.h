@@ -61,8 +61,8 @@ struct ExitsOutcome {
   Forced within(double seconds) const;
 };
 
-// The folder gets exits, unless it has some; what is found out goes into its variant table. kResourceExhausted
-// when it was stopped before there was an exit.
+// The folder gets exits, unless it has some; what is found out goes into its variant table.
+// kResourceExhausted when it was stopped before there was an exit.
 Result<ExitsOutcome> run_exits(const ExitsJob& job, const JobControl& control = {});
 
 }  // namespace limber

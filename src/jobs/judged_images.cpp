@@ -12,11 +12,16 @@ namespace limber {
 std::string JudgedImages::text() const {
   const std::string some = fmt::format("{} image{} of", count, count == 1 ? "" : "s");
   switch (part) {
-    case Part::kTest: return fmt::format("{} the test part of {}", some, data);
-    case Part::kTrain: return fmt::format("{} the training part of {}", some, data);
-    case Part::kGiven: return fmt::format("{} {}", some, data);
-    case Part::kHeldOut: return fmt::format("{} {} that were held out", some, data);
-    case Part::kWhole: return fmt::format("{} {}, some of which it may have learnt from", some, data);
+    case Part::kTest:
+      return fmt::format("{} the test part of {}", some, data);
+    case Part::kTrain:
+      return fmt::format("{} the training part of {}", some, data);
+    case Part::kGiven:
+      return fmt::format("{} {}", some, data);
+    case Part::kHeldOut:
+      return fmt::format("{} {} that were held out", some, data);
+    case Part::kWhole:
+      return fmt::format("{} {}, some of which it may have learnt from", some, data);
   }
   return some;
 }

@@ -110,7 +110,8 @@ Status check(const SearchJob& job) {
   if (job.evaluations < 1) return invalid("evaluations is {}; expected 1 or more", job.evaluations);
   if (!at_least_0(job.max_params)) return invalid("max_params is {}; expected 0 or more", job.max_params);
   if (!at_least_0(job.max_flops)) return invalid("max_flops is {}; expected 0 or more", job.max_flops);
-  return check(job.source);
+  LIMBER_TRY(check(job.source));
+  return check_folder(job.model);
 }
 
 Result<SearchOutcome> find_variant(const SearchJob& job, ElasticWork& work, const JobControl& control) {

@@ -14,10 +14,8 @@ namespace {
 using nlohmann::json;
 
 void make_elastic_folder(const std::string& dir) {
-  const Outcome made = limber_program(
-      "elastify builtin:resnet8 --data synthetic:count=64 --batch 8 --threads 1 --operators skip "
-      "--budget 100ms -o " +
-      dir);
+  const Outcome made = in_time(
+      "elastify builtin:resnet8 --data synthetic:count=64 --batch 8 --threads 1 --operators skip -o " + dir);
   ASSERT_EQ(made.code, 0) << made.err;
 }
 
@@ -27,7 +25,7 @@ TEST(ExitsCommand, TeachesCalibratesAndRemembers) {
   const Folder folder;
   const std::string dir = folder / "elastic";
   make_elastic_folder(dir);
-  const json made = json_of(limber_program("exits " + dir + kExits + "--budget 1s --max-drop 5 --json"));
+  const json made = json_of(in_time("exits " + dir + kExits + "--max-drop 5 --json"));
   EXPECT_LE(made["storage"], 0.2);
   EXPECT_EQ(made["images"], 16);  // a tenth
   ASSERT_FALSE(made["exits"].empty());
@@ -44,7 +42,7 @@ TEST(ExitsCommand, TeachesCalibratesAndRemembers) {
   ASSERT_TRUE(index.ok());
   ASSERT_EQ((*index)->contexts().size(), 1u);
   const auto records = (*index)->all((*index)->contexts()[0]);
-  EXPECT_EQ(records.size(), made["exits"].size() + 1);
+  EXPECT_EQ(records.size(), made["exits"].size() + 2);  // with confidence, and the model
   const auto same = [&](const VariantRecord& record) { return record.variant == *variant; };
   EXPECT_EQ(std::count_if(records.begin(), records.end(), same), 1);
 
@@ -66,9 +64,9 @@ TEST(ExitsCommand, MakesThemAnewWhenAsked) {
   const Folder folder;
   const std::string dir = folder / "elastic";
   make_elastic_folder(dir);
-  ASSERT_EQ(limber_program("exits " + dir + kExits + "--budget 500ms --exits 1 --labels model").code, 0);
+  ASSERT_EQ(in_time("exits " + dir + kExits + "--exits 1 --labels model").code, 0);
   const json again =
-      json_of(limber_program("exits " + dir + kExits + "--budget 500ms --exits 2 --again --json"));
+      json_of(in_time("exits " + dir + kExits + "--exits 2 --again --json"));
   EXPECT_LE(again["exits"].size(), 2u);
   EXPECT_GE(again["exits"].size(), 1u);
 }
@@ -101,7 +99,7 @@ TEST(ExitsCommand, ASubnetMayGoFirst) {
   ASSERT_EQ(again["exits"].size(), 1u);
   EXPECT_EQ(again["exits"][0]["accuracy"], made["exits"][0]["accuracy"]);
   const json other =
-      json_of(limber_program("exits " + dir + kExits + "--budget 300ms --exits 1 --again --json"));
+      json_of(in_time("exits " + dir + kExits + "--exits 1 --again --json"));
   EXPECT_GT(other["exits"][0]["after"], 0);
 }
 
