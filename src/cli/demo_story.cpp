@@ -240,7 +240,7 @@ Status Story::make_elastic() {
   for (const int percent : s_.percents) shares += fmt::format("{}{}%", shares.empty() ? "" : ",", percent);
   begin("elastify", {in("elastic"), "--data", new_domain(s_.images), "--budget",
                      fmt::format("{:g}s", s_.teach), "--tune-for", shares, "-o", in("shapes")});
-  ElastifyJob job;
+  ElastifyJobOptions job;
   job.model = in("elastic");
   job.data = new_domain(s_.images);
   job.output = in("shapes");
@@ -269,7 +269,7 @@ Status Story::search() {
           {in("shapes"), "--data", new_domain(s_.searched_images), "--latency", fmt::format("{}%", percent),
            "--margin", fmt::format("{:g}", s_.margin), "--images", fmt::format("{}", s_.searched_images),
            "--evaluations", fmt::format("{}", s_.evaluations)});
-    SearchJob job;
+    SearchJobOptions job;
     job.model = in("shapes");
     job.source.data = new_domain(s_.searched_images);
     job.source.images = s_.searched_images;

@@ -19,7 +19,7 @@ namespace limber {
 namespace {
 
 struct ElastifyCommand {
-  ElastifyJob job;
+  ElastifyJobOptions job;
   bool json = false;
 };
 
@@ -53,14 +53,14 @@ void print_json(const ElastifyOutcome& outcome) {
   fmt::print("{}\n", out.text());
 }
 
-void print_tables(const ElastifyJob& job, const ElastifyOutcome& outcome) {
+void print_tables(const ElastifyJobOptions& job, const ElastifyOutcome& outcome) {
   const ElasticModel& model = outcome.folder.model;
   print_blocks(model);
   fmt::print("{} blocks, {} alternatives, {:.3g} variants; {:.2f} times the size of the model\n",
              model.blocks.size(), outcome.alternatives, count_variants(model), outcome.size_ratio);
   if (!outcome.judged.empty()) {
     const int64_t images = outcome.images.count;
-    Table table({{"right"}, {"accuracy", true}, {"variant"}});
+    Table table({{""}, {"accuracy", true}, {"variant"}});
     for (const TunedVariant& one : outcome.judged)
       table.add({&one == &outcome.judged[0] ? "original" : "tuned", show_accuracy(one.accuracy, images),
                  print(one.variant)});
@@ -100,7 +100,7 @@ Result<int> elastify(const ElastifyCommand& options) {
 
 void add_elastify(CommandLine& line) {
   auto options = std::make_shared<ElastifyCommand>();
-  ElastifyJob& job = options->job;
+  ElastifyJobOptions& job = options->job;
   Arguments arguments =
       line.add("elastify", "Give a model's blocks cheaper alternatives, taught by the model",
                [options] { return elastify(*options); });
@@ -110,8 +110,13 @@ void add_elastify(CommandLine& line) {
   arguments.text("-o,--output", job.output, "DIR", "Folder of the elastic model", Arguments::Need::kRequired);
   arguments.flag("--resume", job.resume, "Go on with what is in DIR");
   arguments.parsed("--budget", "TIME",
-                   "How long all takes, from loading to judging, as in 90s or 20min; default 10min",
-                   [&job](const std::string& text) { return parse_seconds(text, job.budget); });
+                   "How long all takes, from loading to judging, as in 90s or 20min; default 10min. none: "
+                   "alternatives are made, and nothing is taught",
+                   [&job](const std::string& text) {
+                     if (text != "none") return parse_seconds(text, job.budget);
+                     job.budget = 0;
+                     return std::string();
+                   });
   arguments.number("--lr", job.rate, 1e-7, 1.0, "Learning rate of teaching at the beginning; default 0.001");
   arguments.number("--tune-lr", job.tune_rate, 1e-7, 1.0, "The same of tuning; default 0.001");
   arguments.parsed("--tune-for", "SHARES",

@@ -13,7 +13,7 @@ namespace limber {
 namespace {
 
 struct ExitsCommand {
-  ExitsJob job;
+  ExitsJobOptions job;
   double max_drop = 1, storage = 3;  // in percent
   double latency = 0, latency_share = 0;
   bool json = false;
@@ -43,7 +43,7 @@ Result<int> exits(ExitsCommand& options) {
 void add_exits_command(CommandLine& line) {
   auto options = std::make_shared<ExitsCommand>();
   ExitsCommand& o = *options;
-  ExitsJob& job = o.job;
+  ExitsJobOptions& job = o.job;
   Arguments arguments = line.add("exits", "Give an elastic model exits that easy images leave by",
                                  [options] { return exits(*options); });
   add_common(arguments, job, o.json, Arguments::Need::kRequired, kElasticModelHelp);

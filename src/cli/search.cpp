@@ -14,7 +14,7 @@ namespace limber {
 namespace {
 
 struct SearchCommand {
-  SearchJob job;
+  SearchJobOptions job;
   bool json = false;
 };
 
@@ -92,7 +92,7 @@ Result<int> search(const SearchCommand& options) {
 
 void add_search(CommandLine& line) {
   auto options = std::make_shared<SearchCommand>();
-  SearchJob& job = options->job;
+  SearchJobOptions& job = options->job;
   Arguments arguments =
       line.add("search", "Find an elastic model's best variant within a latency, on this machine",
                [options] { return search(*options); });

@@ -15,7 +15,7 @@ constexpr double kSeconds = 0.2;  // of timing each
 
 }  // namespace
 
-Confirmation::Confirmation(const SearchJob& job, const ElasticWork& work, SearchJournal& journal,
+Confirmation::Confirmation(const SearchJobOptions& job, const ElasticWork& work, SearchJournal& journal,
                            SearchOutcome& outcome)
     : job_(job),
       work_(work),

@@ -11,7 +11,8 @@ namespace limber {
 class Confirmation {
  public:
   // Fills in what `outcome` says of the original's time and of the best. All must outlive it.
-  Confirmation(const SearchJob& job, const ElasticWork& work, SearchJournal& journal, SearchOutcome& outcome);
+  Confirmation(const SearchJobOptions& job, const ElasticWork& work, SearchJournal& journal,
+               SearchOutcome& outcome);
 
   // `predicted_limit`: seconds, in the terms of the candidates' predictions. kInvalidArgument when none needs
   // as little memory as the job allows.
@@ -23,7 +24,7 @@ class Confirmation {
   Result<bool> fits_memory(const Variant& variant);
   Status time(const std::vector<Scored>& some);
 
-  const SearchJob& job_;
+  const SearchJobOptions& job_;
   const ElasticWork& work_;
   SearchJournal& journal_;
   SearchOutcome& outcome_;

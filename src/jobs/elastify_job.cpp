@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <set>
 
 #include "base/clock.h"
@@ -75,9 +76,27 @@ Result<std::pair<double, double>> parameter_bytes(const ElasticModel& model) {
   return bytes;
 }
 
+// Also asks for an end when a function says so.
+class StopWhen : public JobObserver {
+ public:
+  StopWhen(const JobControl& control, std::function<bool()> over)
+      : control_(control), over_(std::move(over)) {}
+  JobControl control() { return {.observer = this, .stop = &stop_}; }
+  void on_note(NoteKind kind, const std::string& text) override { control_.note(kind, text); }
+  void on_progress(const JobProgress& progress) override {
+    control_.progress(progress);
+    if (control_.stop_asked() || over_()) stop_ = true;
+  }
+
+ private:
+  const JobControl& control_;
+  const std::function<bool()> over_;
+  std::atomic<bool> stop_{false};
+};
+
 class Elastification {
  public:
-  Elastification(const ElastifyJob& job, const JobControl& control) : job_(job), control_(control) {
+  Elastification(const ElastifyJobOptions& job, const JobControl& control) : job_(job), control_(control) {
     if (job_.batch == 0) job_.batch = 32;
     const BuildSpec spec = build_spec(job_, false);
     backends_ = make_backends(spec);
@@ -99,12 +118,13 @@ class Elastification {
   Status save();
   Status judge();
 
+  bool teaches() const { return job_.budget > 0; }
   double elapsed() const { return now_seconds() - start_; }
   double left() const { return job_.budget - spent_before_ - elapsed(); }
   Status too_small(double needed, const std::string& why) const;
   int64_t judged_images() const;
 
-  ElastifyJob job_;
+  ElastifyJobOptions job_;
   const JobControl& control_;
   const double start_ = now_seconds();
   std::vector<std::shared_ptr<Backend>> backends_;
@@ -204,15 +224,14 @@ Status Elastification::too_small(double needed, const std::string& why) const {
 // Blocks and alternatives, timed on this machine.
 Result<ElasticModel> Elastification::expand_here() {
   int done = 0, count = 1;
+  bool over = false;
   ExpandOptions how{.operators = job_.operators};
   how.size_limit = 1 + (job_.size_limit - 1) / 2;  // copies of the model's own blocks get the other half
   how.measure = [&](const Graph& graph, const std::shared_ptr<Parameters>& params) -> Result<double> {
     if (control_.stop_asked())
       return error(Code::kResourceExhausted, "stopped while alternatives were made; nothing was written");
-    if (left() <= 0)
-      return too_small(
-          2 * job_.budget * count / std::max(done, 1),
-          fmt::format("it was over while alternatives were made and timed, {} of {} kinds", done, count));
+    over = teaches() && left() <= 0;
+    if (over) return error(Code::kResourceExhausted, "no time is left");
     return measure_latency(graph, params, backends_, {.threads = threads_, .seconds = 0.02});
   };
   how.progress = [&](std::string_view name, int now, int all) {
@@ -220,12 +239,21 @@ Result<ElasticModel> Elastification::expand_here() {
     count = all;
     control_.progress({"making alternatives", static_cast<double>(done) / count, name});
   };
-  return expand(classifier_.model.graph, classifier_.model.params, how);
+  auto made = expand(classifier_.model.graph, classifier_.model.params, how);
+  if (!over) return made;
+  return too_small(
+      2 * job_.budget * count / std::max(done, 1),
+      fmt::format("it was over while alternatives were made and timed, {} of {} kinds", done, count));
 }
 
 Status Elastification::time_blocks_here() {
   if (table_) return {};
-  LIMBER_ASSIGN(table_, time_blocks(out_.folder.model, backends_, threads_, "timing variants", control_));
+  StopWhen limited(control_, [this] { return left() <= 0; });
+  auto table = time_blocks(out_.folder.model, backends_, threads_, "timing variants", limited.control());
+  if (!table.ok() && !control_.stop_asked() && left() <= 0)
+    return too_small(3 * elapsed(), "it was over while variants were timed");
+  LIMBER_TRY(table.status());
+  table_ = *std::move(table);
   return {};
 }
 
@@ -257,8 +285,10 @@ Status Elastification::make() {
   out_.folder.info.input = classifier_.input;
   LIMBER_TRY(hold_out_images());
   LIMBER_ASSIGN(out_.folder.model, expand_here());
-  LIMBER_TRY(time_blocks_here());
-  LIMBER_TRY(plan_time());
+  if (teaches()) {
+    LIMBER_TRY(time_blocks_here());
+    LIMBER_TRY(plan_time());
+  }
   return save();
 }
 
@@ -342,7 +372,7 @@ Result<ElastifyOutcome> Elastification::run() {
   } else {
     LIMBER_TRY(make());
   }
-  LIMBER_TRY(teach());
+  if (teaches()) LIMBER_TRY(teach());
   out_.stopped = control_.stop_asked();
   if (out_.stopped) {
     out_.judged.clear();
@@ -358,15 +388,15 @@ Result<ElastifyOutcome> Elastification::run() {
 
 }  // namespace
 
-Status check(const ElastifyJob& job) {
+Status check(const ElastifyJobOptions& job) {
   const auto rate = [](const char* name, double value) {
     return value > 0 && value <= 1 ? Status()
                                    : invalid("{} is {}; expected above 0 and at most 1", name, value);
   };
   if (job.data.empty()) return invalid("data is missing: images to learn from");
   if (job.output.empty()) return invalid("output is missing: the folder of the elastic model");
-  if (!(job.budget > 0 && std::isfinite(job.budget)))
-    return invalid("budget is {}; expected seconds above 0", job.budget);
+  if (!(job.budget >= 0 && std::isfinite(job.budget)))
+    return invalid("budget is {}; expected seconds, or 0 to teach nothing", job.budget);
   LIMBER_TRY(rate("rate", job.rate));
   LIMBER_TRY(rate("tune_rate", job.tune_rate));
   if (job.shares.empty()) return invalid("shares is empty; expected shares of the latency, such as 0.6");
@@ -376,7 +406,7 @@ Status check(const ElastifyJob& job) {
   return {};
 }
 
-Result<ElastifyOutcome> run_elastify(const ElastifyJob& job, const JobControl& control) {
+Result<ElastifyOutcome> run_elastify(const ElastifyJobOptions& job, const JobControl& control) {
   LIMBER_TRY(check(job));
   return Elastification(job, control).run();
 }

@@ -18,10 +18,11 @@ enum class TuneTo : uint8_t {
   kOriginal,  // the model's answers alone
 };
 
-struct ElastifyJob : JobOptions {
+struct ElastifyJobOptions : JobOptions {
   std::string data, output;
   bool resume = false;  // go on with what is in `output`
   // Seconds for everything, from loading to judging and saving; with `resume` those before count too.
+  // 0: alternatives are made, and nothing is taught.
   double budget = 600;
   ImageOptions image;
   AugmentOptions changes;                   // random ones
@@ -33,7 +34,7 @@ struct ElastifyJob : JobOptions {
   OnBadImage on_bad_image = OnBadImage::kFail;
   int workers = kAutoWorkers;
 };
-Status check(const ElastifyJob& job);
+Status check(const ElastifyJobOptions& job);
 
 // A variant that was tuned, and how good it is now.
 struct TunedVariant {
@@ -54,6 +55,6 @@ struct ElastifyOutcome {
 
 // Makes the folder `output`, or goes on with it. kInvalidArgument, before anything is written, when the model
 // is no classifier or the budget is too small for what teaching needs around it; it then says how much does.
-Result<ElastifyOutcome> run_elastify(const ElastifyJob& job, const JobControl& control = {});
+Result<ElastifyOutcome> run_elastify(const ElastifyJobOptions& job, const JobControl& control = {});
 
 }  // namespace limber

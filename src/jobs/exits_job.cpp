@@ -31,7 +31,7 @@ size_t most_images(const AugmentOptions& input, size_t wanted) {
 
 class ExitMaker {
  public:
-  ExitMaker(const ExitsJob& job, const JobControl& control) : job_(job), control_(control) {
+  ExitMaker(const ExitsJobOptions& job, const JobControl& control) : job_(job), control_(control) {
     if (job_.batch == 0) job_.batch = 64;
   }
   Result<ExitsOutcome> run();
@@ -56,7 +56,7 @@ class ExitMaker {
   MeasureOptions timing() const { return {.threads = work_->threads, .seconds = kTimingSeconds}; }
   bool makes() const { return model().exits.empty() || job_.again; }
 
-  ExitsJob job_;
+  ExitsJobOptions job_;
   const JobControl& control_;
   const double start_ = now_seconds();
   std::unique_ptr<ElasticWork> work_;
@@ -328,7 +328,7 @@ ExitsOutcome::Forced ExitsOutcome::within(double seconds) const {
   return forced;
 }
 
-Status check(const ExitsJob& job) {
+Status check(const ExitsJobOptions& job) {
   const auto in_unit = [](const char* name, double value, bool zero) {
     const bool fits = value <= 1 && (zero ? value >= 0 : value > 0);
     return fits ? Status()
@@ -349,7 +349,7 @@ Status check(const ExitsJob& job) {
   return check_folder(job.model);
 }
 
-Result<ExitsOutcome> run_exits(const ExitsJob& job, const JobControl& control) {
+Result<ExitsOutcome> run_exits(const ExitsJobOptions& job, const JobControl& control) {
   LIMBER_TRY(check(job));
   return ExitMaker(job, control).run();
 }

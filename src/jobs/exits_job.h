@@ -18,7 +18,7 @@ enum class ExitBlocks : uint8_t {
 };
 
 // `model` is the folder of an elastic model.
-struct ExitsJob : JobOptions {
+struct ExitsJobOptions : JobOptions {
   std::string data;         // images that exits are taught on
   std::string calibration;  // that the confidence is found on; empty: some of `data`, held out
   Truth truth = Truth::kData;
@@ -37,7 +37,7 @@ struct ExitsJob : JobOptions {
   OnBadImage on_bad_image = OnBadImage::kFail;
   int workers = kAutoWorkers;
 };
-Status check(const ExitsJob& job);
+Status check(const ExitsJobOptions& job);
 
 struct ExitsOutcome {
   ElasticFolder folder;
@@ -63,6 +63,6 @@ struct ExitsOutcome {
 
 // The folder gets exits, unless it has some; what is found out goes into its variant table.
 // kResourceExhausted when it was stopped before there was an exit.
-Result<ExitsOutcome> run_exits(const ExitsJob& job, const JobControl& control = {});
+Result<ExitsOutcome> run_exits(const ExitsJobOptions& job, const JobControl& control = {});
 
 }  // namespace limber

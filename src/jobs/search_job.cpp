@@ -16,7 +16,7 @@ namespace {
 constexpr double kParameterBytes = sizeof(float);
 
 // What the job asks of the library. Of the variants to try those count that are known already.
-SearchOptions search_options(const SearchJob& job, const ElasticWork& work, const JobControl& control,
+SearchOptions search_options(const SearchJobOptions& job, const ElasticWork& work, const JobControl& control,
                              const std::vector<Scored>& known) {
   SearchOptions how;
   how.max_flops = job.max_flops;
@@ -40,7 +40,7 @@ SearchOptions search_options(const SearchJob& job, const ElasticWork& work, cons
   return how;
 }
 
-Result<SearchResult> search(const SearchJob& job, ElasticWork& work, SearchJournal& journal,
+Result<SearchResult> search(const SearchJobOptions& job, ElasticWork& work, SearchJournal& journal,
                             const JobControl& control) {
   LIMBER_ASSIGN(const SearchSpace space, make_search_space(work.folder.model, work.table));
   SearchOptions how = search_options(job, work, control, journal.known());
@@ -62,7 +62,7 @@ Result<SearchResult> search(const SearchJob& job, ElasticWork& work, SearchJourn
   return search_variants(space, evaluate, how);
 }
 
-Status confirm(const SearchJob& job, const ElasticWork& work, const SearchSpace& space,
+Status confirm(const SearchJobOptions& job, const ElasticWork& work, const SearchSpace& space,
                const std::vector<Scored>& all, double limit, SearchJournal& journal, SearchOutcome& outcome) {
   const SearchOptions how = search_options(job, work, {}, {});
   const Band band{.high = limit, .max_flops = how.max_flops, .max_parameter_bytes = how.max_parameter_bytes};
@@ -98,7 +98,7 @@ Status complete(const ElasticWork& work, const SearchSpace& space, const std::ve
 
 }  // namespace
 
-Status check(const SearchJob& job) {
+Status check(const SearchJobOptions& job) {
   const auto at_least_0 = [](double value) { return value >= 0 && std::isfinite(value); };
   if (!at_least_0(job.latency)) return invalid("latency is {}; expected seconds above 0", job.latency);
   if (!(job.latency_share >= 0 && job.latency_share <= 1))
@@ -114,7 +114,8 @@ Status check(const SearchJob& job) {
   return check_folder(job.model);
 }
 
-Result<SearchOutcome> find_variant(const SearchJob& job, ElasticWork& work, const JobControl& control) {
+Result<SearchOutcome> find_variant(const SearchJobOptions& job, ElasticWork& work,
+                                   const JobControl& control) {
   const double start = now_seconds();
   LIMBER_ASSIGN(const auto journal, SearchJournal::open(work));
   SearchOutcome outcome{.folder = work.folder.path, .images = work.judged};
@@ -140,7 +141,7 @@ Result<SearchOutcome> find_variant(const SearchJob& job, ElasticWork& work, cons
   return outcome;
 }
 
-Result<SearchOutcome> run_search(const SearchJob& job, const JobControl& control) {
+Result<SearchOutcome> run_search(const SearchJobOptions& job, const JobControl& control) {
   const double start = now_seconds();
   LIMBER_TRY(check(job));
   LIMBER_ASSIGN(const auto work, open_elastic(job));

@@ -7,7 +7,7 @@
 namespace limber {
 
 // `model` is the folder of an elastic model.
-struct SearchJob : JobOptions {
+struct SearchJobOptions : JobOptions {
   ImageSource source;
   double latency = 0;        // seconds at most; 0: `latency_share`
   double latency_share = 0;  // of the original's latency; one of the two must be given
@@ -18,7 +18,7 @@ struct SearchJob : JobOptions {
   size_t max_memory = 0;  // bytes of a run: parameters and what lies between layers
   double max_flops = 0;
 };
-Status check(const SearchJob& job);
+Status check(const SearchJobOptions& job);
 
 struct SearchOutcome {
   bool stopped = false;  // then only `evaluated` is meant, and what was evaluated is kept
@@ -45,10 +45,10 @@ struct SearchOutcome {
   std::vector<Scored> front;
 };
 
-Result<SearchOutcome> run_search(const SearchJob& job, const JobControl& control = {});
+Result<SearchOutcome> run_search(const SearchJobOptions& job, const JobControl& control = {});
 
 // The same with a model that is open: several searches load and time once.
 // REQUIRES: load_images(), and times in the table
-Result<SearchOutcome> find_variant(const SearchJob& job, ElasticWork& work, const JobControl& control);
+Result<SearchOutcome> find_variant(const SearchJobOptions& job, ElasticWork& work, const JobControl& control);
 
 }  // namespace limber

@@ -14,8 +14,10 @@ namespace {
 using nlohmann::json;
 
 void make_elastic_folder(const std::string& dir) {
-  const Outcome made = in_time(
-      "elastify builtin:resnet8 --data synthetic:count=64 --batch 8 --threads 1 --operators skip -o " + dir);
+  const Outcome made = limber_program(
+      "elastify builtin:resnet8 --data synthetic:count=64 --batch 8 --threads 1 --operators skip "
+      "--budget none -o " +
+      dir);
   ASSERT_EQ(made.code, 0) << made.err;
 }
 
@@ -65,8 +67,7 @@ TEST(ExitsCommand, MakesThemAnewWhenAsked) {
   const std::string dir = folder / "elastic";
   make_elastic_folder(dir);
   ASSERT_EQ(in_time("exits " + dir + kExits + "--exits 1 --labels model").code, 0);
-  const json again =
-      json_of(in_time("exits " + dir + kExits + "--exits 2 --again --json"));
+  const json again = json_of(in_time("exits " + dir + kExits + "--exits 2 --again --json"));
   EXPECT_LE(again["exits"].size(), 2u);
   EXPECT_GE(again["exits"].size(), 1u);
 }
@@ -98,8 +99,7 @@ TEST(ExitsCommand, ASubnetMayGoFirst) {
   const json again = json_of(limber_program("exits " + dir + kExits + "--max-drop 5 --json"));
   ASSERT_EQ(again["exits"].size(), 1u);
   EXPECT_EQ(again["exits"][0]["accuracy"], made["exits"][0]["accuracy"]);
-  const json other =
-      json_of(in_time("exits " + dir + kExits + "--exits 1 --again --json"));
+  const json other = json_of(in_time("exits " + dir + kExits + "--exits 1 --again --json"));
   EXPECT_GT(other["exits"][0]["after"], 0);
 }
 

@@ -4,34 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <filesystem>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "base/random.h"
 #include "jobs/elastify_job.h"
 #include "tensor/npy.h"
+#include "tests/data/files.h"
 
 namespace limber::test {
 
-// An empty folder for one test, removed at its end.
-class Folder {
- public:
-  Folder() {
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    path_ = std::filesystem::temp_directory_path() /
-            (std::string("limber-jobs-") + test->test_suite_name() + "-" + test->name());
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // Keeps what it is told, and asks for an end at a stage.
 class Watcher : public JobObserver {
@@ -54,8 +38,9 @@ class Watcher : public JobObserver {
   std::atomic<bool> stop_{false};
 };
 
-inline ElastifyJob small_job(const std::string& output, const std::string& data = "synthetic:count=64") {
-  ElastifyJob job;
+inline ElastifyJobOptions small_job(const std::string& output,
+                                    const std::string& data = "synthetic:count=64") {
+  ElastifyJobOptions job;
   job.model = "builtin:resnet8";
   job.data = data;
   job.output = output;
@@ -67,7 +52,7 @@ inline ElastifyJob small_job(const std::string& output, const std::string& data 
 }
 
 // With more time where the machine is too slow for the budget.
-inline Result<ElastifyOutcome> elastify_in_time(ElastifyJob& job, const JobControl& control = {}) {
+inline Result<ElastifyOutcome> elastify_in_time(ElastifyJobOptions& job, const JobControl& control = {}) {
   for (;; job.budget *= 2) {
     auto made = run_elastify(job, control);
     const bool too_small = made.status().message().find("too small") != std::string::npos;

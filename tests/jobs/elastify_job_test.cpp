@@ -1,8 +1,10 @@
 #include "jobs/elastify_job.h"
 
-#include <limits>
+#include <algorithm>
+#include <filesystem>
 
 #include "io/builtin_models.h"
+#include "io/onnx.h"
 #include "jobs/search_job.h"
 #include "supernet/tune.h"
 #include "tests/jobs/elastic.h"
@@ -10,16 +12,14 @@
 namespace limber {
 namespace {
 
-using test::Folder;
+using test::kNaN;
 using test::Watcher;
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 TEST(ElastifyJob, RefusesWhatCannotWorkBeforeItWrites) {
   const Folder folder;
   const std::string output = folder / "elastic";
   const auto refuses = [&](auto change, const std::string& part) {
-    ElastifyJob job = test::small_job(output);
+    ElastifyJobOptions job = test::small_job(output);
     change(job);
     const auto made = run_elastify(job);
     EXPECT_EQ(made.status().code(), Code::kInvalidArgument) << part << ": " << made.status().message();
@@ -27,32 +27,30 @@ TEST(ElastifyJob, RefusesWhatCannotWorkBeforeItWrites) {
     EXPECT_EQ(made.status().message().find("--"), std::string::npos) << made.status().message();
     EXPECT_FALSE(std::filesystem::exists(output)) << part;
   };
-  refuses([](ElastifyJob& job) { job.budget = kNaN; }, "budget");
-  refuses([](ElastifyJob& job) { job.budget = 0; }, "budget");
-  refuses([](ElastifyJob& job) { job.rate = kNaN; }, "rate");
-  refuses([](ElastifyJob& job) { job.tune_rate = 2; }, "tune_rate");
-  refuses([](ElastifyJob& job) { job.shares = {}; }, "shares");
-  refuses([](ElastifyJob& job) { job.shares = {0.5, kNaN}; }, "share");
-  refuses([](ElastifyJob& job) { job.size_limit = 0.5; }, "size_limit");
-  refuses([](ElastifyJob& job) { job.data = ""; }, "data");
-  refuses([](ElastifyJob& job) { job.operators = {"wider"}; }, "wider");
-  refuses([](ElastifyJob& job) { job.batch = 65; }, "65");
-  refuses([](ElastifyJob& job) { job.budget = 1e-3; }, "s or more");
+  refuses([](ElastifyJobOptions& job) { job.budget = kNaN; }, "budget");
+  refuses([](ElastifyJobOptions& job) { job.budget = -1; }, "budget");
+  refuses([](ElastifyJobOptions& job) { job.rate = kNaN; }, "rate");
+  refuses([](ElastifyJobOptions& job) { job.tune_rate = 2; }, "tune_rate");
+  refuses([](ElastifyJobOptions& job) { job.shares = {}; }, "shares");
+  refuses([](ElastifyJobOptions& job) { job.shares = {0.5, kNaN}; }, "share");
+  refuses([](ElastifyJobOptions& job) { job.size_limit = 0.5; }, "size_limit");
+  refuses([](ElastifyJobOptions& job) { job.data = ""; }, "data");
+  refuses([](ElastifyJobOptions& job) { job.operators = {"wider"}; }, "wider");
+  refuses([](ElastifyJobOptions& job) { job.batch = 65; }, "65");
+  refuses([](ElastifyJobOptions& job) { job.budget = 1e-3; }, "s or more");
 }
 
 // A network that paints a picture has no classes.
 TEST(ElastifyJob, RefusesANetworkThatIsNoClassifierBeforeAnyWork) {
   const Folder folder;
   Model model = *make_builtin("resnet8");
-  for (NodeId n = 0; n < model.graph.num_nodes(); ++n) {
-    const Node& node = model.graph.node(n);
-    if (node.op != OpKind::kRelu) continue;
-    model.graph.mutable_outputs()[0].value = node.outputs[0];
-    break;
-  }
+  const auto feature = std::find_if(model.graph.nodes().begin(), model.graph.nodes().end(),
+                                    [](const Node& node) { return node.op == OpKind::kRelu; });
+  ASSERT_NE(feature, model.graph.nodes().end());
+  model.graph.mutable_outputs()[0].value = feature->outputs[0];
   model.graph.compact();
   ASSERT_TRUE(export_onnx(model.graph, *model.params, folder / "paint.onnx", {}).ok());
-  ElastifyJob job = test::small_job(folder / "elastic");
+  ElastifyJobOptions job = test::small_job(folder / "elastic");
   job.model = folder / "paint.onnx";
   Watcher watcher;
   const auto made = run_elastify(job, watcher.control());
@@ -73,7 +71,7 @@ TEST(ElastifyJob, LeavesFoldersOfOthersAlone) {
 // Loading, timing, judging and saving are part of the budget, not only teaching.
 TEST(ElastifyJob, KeepsItsBudget) {
   const Folder folder;
-  ElastifyJob job = test::small_job(folder / "elastic");
+  ElastifyJobOptions job = test::small_job(folder / "elastic");
   job.budget = 4;
   Watcher watcher;
   const auto made = test::elastify_in_time(job, watcher.control());
@@ -94,7 +92,7 @@ TEST(ElastifyJob, KeepsItsBudget) {
 TEST(ElastifyJob, HoldsImagesOutOfDataWithoutATestPart) {
   const Folder folder;
   const std::string data = test::write_images(folder, 80);
-  ElastifyJob job = test::small_job(folder / "elastic", data);
+  ElastifyJobOptions job = test::small_job(folder / "elastic", data);
   const auto made = test::elastify_in_time(job);
   ASSERT_TRUE(made.ok()) << made.status().message();
   ASSERT_FALSE(made->judged.empty());
@@ -102,7 +100,7 @@ TEST(ElastifyJob, HoldsImagesOutOfDataWithoutATestPart) {
   EXPECT_EQ(made->images.count, 8);
   EXPECT_EQ(made->judged[0].variant, original_variant(made->folder.model));
 
-  SearchJob search;
+  SearchJobOptions search;
   search.model = job.output;
   search.threads = 1;
   search.source.data = data;
@@ -126,9 +124,22 @@ TEST(ElastifyJob, HoldsImagesOutOfDataWithoutATestPart) {
   EXPECT_EQ(run_elastify(job).status().code(), Code::kInvalidArgument) << "the data changed";
 }
 
+TEST(ElastifyJob, MakesAlternativesWithoutTeaching) {
+  const Folder folder;
+  ElastifyJobOptions job = test::small_job(folder / "elastic");
+  job.budget = 0;
+  Watcher watcher;
+  const auto made = run_elastify(job, watcher.control());
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_GT(made->alternatives, 0u);
+  EXPECT_TRUE(made->judged.empty());
+  EXPECT_EQ(watcher.stages, std::vector<std::string>{"making alternatives"});
+  EXPECT_TRUE(is_elastic(job.output));
+}
+
 TEST(ElastifyJob, StopsAndGoesOn) {
   const Folder folder;
-  ElastifyJob job = test::small_job(folder / "elastic");
+  ElastifyJobOptions job = test::small_job(folder / "elastic");
   job.budget = 16;
   Watcher watcher("teaching");
   const auto stopped = test::elastify_in_time(job, watcher.control());

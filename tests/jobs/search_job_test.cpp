@@ -1,6 +1,6 @@
 #include "jobs/search_job.h"
 
-#include <limits>
+#include <filesystem>
 
 #include "jobs/elastic_report.h"
 #include "jobs/exits_job.h"
@@ -10,13 +10,11 @@
 namespace limber {
 namespace {
 
-using test::Folder;
+using test::kNaN;
 using test::Watcher;
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-SearchJob job_for(const std::string& folder) {
-  SearchJob job;
+SearchJobOptions job_for(const std::string& folder) {
+  SearchJobOptions job;
   job.model = folder;
   job.threads = 1;
   job.source.data = "synthetic:count=48";
@@ -28,31 +26,31 @@ SearchJob job_for(const std::string& folder) {
 
 TEST(SearchJob, RefusesWhatCannotWork) {
   const auto refuses = [&](auto change, const std::string& part) {
-    SearchJob job = job_for("builtin:resnet8");
+    SearchJobOptions job = job_for("builtin:resnet8");
     change(job);
     const auto found = run_search(job);
     EXPECT_EQ(found.status().code(), Code::kInvalidArgument) << part;
     EXPECT_NE(found.status().message().find(part), std::string::npos) << found.status().message();
     EXPECT_EQ(found.status().message().find("--"), std::string::npos) << found.status().message();
   };
-  refuses([](SearchJob&) {}, "no elastic model");
-  refuses([](SearchJob& job) { job.latency_share = 0; }, "latency is missing");
-  refuses([](SearchJob& job) { job.latency_share = kNaN; }, "latency_share");
-  refuses([](SearchJob& job) { job.latency_share = 1.5; }, "latency_share");
-  refuses([](SearchJob& job) { job.latency = kNaN; }, "latency");
-  refuses([](SearchJob& job) { job.latency = -1; }, "latency");
-  refuses([](SearchJob& job) { job.margin = 1; }, "margin");
-  refuses([](SearchJob& job) { job.margin = kNaN; }, "margin");
-  refuses([](SearchJob& job) { job.evaluations = 0; }, "evaluations");
-  refuses([](SearchJob& job) { job.max_params = kNaN; }, "max_params");
-  refuses([](SearchJob& job) { job.max_flops = -1; }, "max_flops");
-  refuses([](SearchJob& job) { job.source.images = 0; }, "images");
-  refuses([](SearchJob& job) { job.source.data = ""; }, "data");
+  refuses([](SearchJobOptions&) {}, "no elastic model");
+  refuses([](SearchJobOptions& job) { job.latency_share = 0; }, "latency is missing");
+  refuses([](SearchJobOptions& job) { job.latency_share = kNaN; }, "latency_share");
+  refuses([](SearchJobOptions& job) { job.latency_share = 1.5; }, "latency_share");
+  refuses([](SearchJobOptions& job) { job.latency = kNaN; }, "latency");
+  refuses([](SearchJobOptions& job) { job.latency = -1; }, "latency");
+  refuses([](SearchJobOptions& job) { job.margin = 1; }, "margin");
+  refuses([](SearchJobOptions& job) { job.margin = kNaN; }, "margin");
+  refuses([](SearchJobOptions& job) { job.evaluations = 0; }, "evaluations");
+  refuses([](SearchJobOptions& job) { job.max_params = kNaN; }, "max_params");
+  refuses([](SearchJobOptions& job) { job.max_flops = -1; }, "max_flops");
+  refuses([](SearchJobOptions& job) { job.source.images = 0; }, "images");
+  refuses([](SearchJobOptions& job) { job.source.data = ""; }, "data");
 }
 
 TEST(ExitsJob, RefusesWhatCannotWork) {
   const auto refuses = [&](auto change, const std::string& part) {
-    ExitsJob job;
+    ExitsJobOptions job;
     job.model = "builtin:resnet8";
     job.data = "synthetic:count=48";
     change(job);
@@ -61,25 +59,26 @@ TEST(ExitsJob, RefusesWhatCannotWork) {
     EXPECT_NE(found.status().message().find(part), std::string::npos) << found.status().message();
     EXPECT_EQ(found.status().message().find("--"), std::string::npos) << found.status().message();
   };
-  refuses([](ExitsJob&) {}, "no elastic model");
-  refuses([](ExitsJob& job) { job.max_drop = kNaN; }, "max_drop");
-  refuses([](ExitsJob& job) { job.storage = 0; }, "storage");
-  refuses([](ExitsJob& job) { job.rate = kNaN; }, "rate");
-  refuses([](ExitsJob& job) { job.budget = kNaN; }, "budget");
-  refuses([](ExitsJob& job) { job.count = 0; }, "count");
-  refuses([](ExitsJob& job) { job.images = 0; }, "images");
-  refuses([](ExitsJob& job) { job.held = -1; }, "held");
-  refuses([](ExitsJob& job) { job.data = ""; }, "data");
+  refuses([](ExitsJobOptions&) {}, "no elastic model");
+  refuses([](ExitsJobOptions& job) { job.max_drop = kNaN; }, "max_drop");
+  refuses([](ExitsJobOptions& job) { job.storage = 0; }, "storage");
+  refuses([](ExitsJobOptions& job) { job.rate = kNaN; }, "rate");
+  refuses([](ExitsJobOptions& job) { job.budget = kNaN; }, "budget");
+  refuses([](ExitsJobOptions& job) { job.count = 0; }, "count");
+  refuses([](ExitsJobOptions& job) { job.images = 0; }, "images");
+  refuses([](ExitsJobOptions& job) { job.held = -1; }, "held");
+  refuses([](ExitsJobOptions& job) { job.data = ""; }, "data");
 }
 
 // Variants and exits are judged by different images: no front and no lookup mixes them.
 TEST(ElasticJobs, KeepVariantsAndExitsApart) {
   const Folder folder;
-  ElastifyJob elastify = test::small_job(folder / "elastic");
-  const auto made = test::elastify_in_time(elastify);
+  ElastifyJobOptions elastify = test::small_job(folder / "elastic");
+  elastify.budget = 0;
+  const auto made = run_elastify(elastify);
   ASSERT_TRUE(made.ok()) << made.status().message();
 
-  SearchJob search = job_for(elastify.output);
+  SearchJobOptions search = job_for(elastify.output);
   search.evaluations = 1000000;
   Watcher watcher("searching");
   const auto stopped = run_search(search, watcher.control());
@@ -92,7 +91,7 @@ TEST(ElasticJobs, KeepVariantsAndExitsApart) {
   EXPECT_EQ(found->known, stopped->evaluated) << "what was evaluated is kept";
   EXPECT_EQ(found->images.text(), "32 images of the test part of synthetic:count=48");
 
-  ExitsJob exits;
+  ExitsJobOptions exits;
   exits.model = elastify.output;
   exits.data = "synthetic:count=160";
   exits.batch = 16;
