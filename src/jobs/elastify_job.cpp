@@ -115,6 +115,7 @@ class Elastification {
   Status plan_time();
   Status time_blocks_here();
   Status teach();
+  Status recall();
   Status save();
   Status judge();
 
@@ -336,6 +337,14 @@ Status Elastification::teach() {
   return {};
 }
 
+// What processes before this one did.
+Status Elastification::recall() {
+  out_.taught_s = read_seconds(out_.folder.info, kTaughtNote);
+  for (const Variant& variant : tuned_variants(out_.folder.model, out_.folder.info))
+    out_.judged.push_back({variant, 0});
+  return {};
+}
+
 // The original first.
 Status Elastification::judge() {
   if (out_.judged.empty()) return {};
@@ -366,13 +375,15 @@ Status Elastification::judge() {
 Result<ElastifyOutcome> Elastification::run() {
   LIMBER_TRY(check_output());
   LIMBER_TRY(load());
+  bool time = teaches();
   if (is_elastic(job_.output)) {
     LIMBER_TRY(go_on());
     LIMBER_TRY(forget_variants(job_.output));
+    time = time && left() > 0;
   } else {
     LIMBER_TRY(make());
   }
-  if (teaches()) LIMBER_TRY(teach());
+  LIMBER_TRY(time ? teach() : recall());
   out_.stopped = control_.stop_asked();
   if (out_.stopped) {
     out_.judged.clear();
