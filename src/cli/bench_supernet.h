@@ -5,7 +5,7 @@
 
 #include "base/random.h"
 #include "jobs/elastic_work.h"
-#include "supernet/search.h"
+#include "supernet/search/search.h"
 
 namespace limber {
 

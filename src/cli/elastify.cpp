@@ -13,7 +13,7 @@
 #include "cli/table.h"
 #include "cli/units.h"
 #include "jobs/elastify_job.h"
-#include "supernet/own_copy.h"
+#include "supernet/expand/own_copy.h"
 
 namespace limber {
 namespace {

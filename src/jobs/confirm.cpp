@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/show.h"
-#include "supernet/tune.h"
+#include "supernet/teach/tune.h"
 
 namespace limber {
 namespace {

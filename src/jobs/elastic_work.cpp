@@ -84,7 +84,7 @@ Status load_images(ElasticWork& work, const ImageSource& source, const JobOption
   how.workers = source.workers;
   how.threads = work.threads;
   how.augment = false;
-  how.augmentation = work.folder.info.input;
+  how.input = work.folder.info.input;
   LIMBER_ASSIGN(const auto loader, Loader::make(std::move(opened.data), how));
   LIMBER_ASSIGN(work.images, load_evaluation_set(*loader, source.images));
   work.judged = opened.images;

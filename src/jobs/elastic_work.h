@@ -9,9 +9,9 @@
 
 #include "jobs/judged_images.h"
 #include "jobs/source.h"
-#include "supernet/block_runner.h"
-#include "supernet/latency_table.h"
+#include "variant/block_runner.h"
 #include "variant/elastic_folder.h"
+#include "variant/latency_table.h"
 
 namespace limber {
 

@@ -15,10 +15,10 @@
 #include "data/subset.h"
 #include "jobs/classifier.h"
 #include "jobs/elastic_work.h"
-#include "supernet/elastify.h"
-#include "supernet/expand.h"
-#include "supernet/measure.h"
+#include "supernet/expand/expand.h"
+#include "supernet/teach/elastify.h"
 #include "train/evaluate.h"
+#include "variant/measure.h"
 #include "variant/variant_table.h"
 
 namespace limber {
@@ -308,8 +308,7 @@ Status Elastification::teach() {
   how.seed = job_.seed;
   how.chosen = tuned_variants(folder.model, folder.info);
   how.input = classifier_.input;
-  how.input.padding = job_.changes.padding;
-  how.input.flip = job_.changes.flip;
+  how.augmentation = job_.changes;
   how.tune = {.batch = job_.batch, .threads = threads_, .label_share = labels_ ? 0.5 : 0};
   how.tune_rate = job_.tune_rate;
   how.shares = job_.shares;
@@ -357,7 +356,7 @@ Status Elastification::judge() {
   how.workers = job_.workers;
   how.threads = threads_;
   how.augment = false;
-  how.augmentation = classifier_.input;
+  how.input = classifier_.input;
   how.on_bad_image = job_.on_bad_image;
   LIMBER_ASSIGN(const auto loader, Loader::make(judged_.data, how));
   LIMBER_ASSIGN(EvaluationSet set, load_evaluation_set(*loader, judged_images()));

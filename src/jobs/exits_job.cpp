@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "base/show.h"
 #include "data/subset.h"
-#include "supernet/exit_tuning.h"
-#include "supernet/subnet_exit.h"
-#include "supernet/tune.h"
+#include "supernet/exits/exit_tuning.h"
+#include "supernet/exits/subnet_exit.h"
+#include "supernet/teach/tune.h"
 #include "variant/variant_table.h"
 
 namespace limber {
@@ -22,7 +22,7 @@ constexpr size_t kMostHeld = 5000, kMostTest = 10000;
 constexpr double kTimingSeconds = 0.1;  // of each stage
 
 // Of images in memory, so many at most.
-size_t most_images(const AugmentOptions& input, size_t wanted) {
+size_t most_images(const Preprocess& input, size_t wanted) {
   constexpr size_t kMostBytes = size_t{1} << 30;
   const auto side = static_cast<size_t>(input.height) * static_cast<size_t>(input.width);
   const size_t bytes = side * static_cast<size_t>(input.channels) * sizeof(float);
@@ -88,7 +88,7 @@ Result<EvaluationSet> ExitMaker::load_set(std::shared_ptr<const Dataset> data, s
   how.augment = false;
   how.workers = job_.workers;
   how.threads = work_->threads;
-  how.augmentation = work_->folder.info.input;
+  how.input = work_->folder.info.input;
   how.on_bad_image = job_.on_bad_image;
   LIMBER_ASSIGN(const auto loader, Loader::make(std::move(data), how));
   LIMBER_ASSIGN(EvaluationSet set, load_evaluation_set(*loader, static_cast<int64_t>(most)));
@@ -178,8 +178,8 @@ ExitOptions ExitMaker::exit_options() const {
   how.teaching.rate = job_.rate;
   how.teaching.seed = job_.seed;
   how.teaching.input = work_->folder.info.input;
-  how.teaching.input.flip = job_.flip;
-  how.teaching.input.padding = job_.padding;
+  how.teaching.augmentation.flip = job_.flip;
+  how.teaching.augmentation.padding = job_.padding;
   how.tune = job_.blocks == ExitBlocks::kTuned;
   how.tuning_rate = job_.tuning_rate;
   how.teaching.on_bad_image = job_.on_bad_image;

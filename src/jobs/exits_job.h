@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "jobs/elastic_work.h"
-#include "supernet/exit_runner.h"
-#include "supernet/exits.h"
+#include "supernet/exits/exit_judge.h"
+#include "supernet/exits/exits.h"
+#include "variant/exit_runner.h"
 
 namespace limber {
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "jobs/confirm.h"
 #include "jobs/search_journal.h"
-#include "supernet/tune.h"
+#include "supernet/teach/tune.h"
 
 namespace limber {
 namespace {

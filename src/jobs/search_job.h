@@ -2,7 +2,7 @@
 #pragma once
 
 #include "jobs/elastic_work.h"
-#include "supernet/search.h"
+#include "supernet/search/search.h"
 
 namespace limber {
 

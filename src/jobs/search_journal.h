@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "jobs/elastic_work.h"
-#include "supernet/search.h"
+#include "supernet/search/search.h"
 #include "variant/variant_table.h"
 
 namespace limber {

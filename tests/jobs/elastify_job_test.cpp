@@ -6,7 +6,7 @@
 #include "io/builtin_models.h"
 #include "io/onnx.h"
 #include "jobs/search_job.h"
-#include "supernet/tune.h"
+#include "supernet/teach/tune.h"
 #include "tests/jobs/elastic.h"
 
 namespace limber {
