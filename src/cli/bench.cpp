@@ -7,6 +7,7 @@
 #include "cli/bench_supernet.h"
 #include "cli/bench_worker.h"
 #include "cli/commands.h"
+#include "cli/elastic_arguments.h"
 #include "cli/json.h"
 #include "cli/options.h"
 #include "cli/table.h"
@@ -98,8 +99,8 @@ Result<int> bench_runs(const BenchOptions& options, const BenchWorker& worker, d
 Result<int> bench_elastic_model(const BenchOptions& options) {
   if (!options.worker || options.source.data.empty())
     return usage_error(invalid("{} is an elastic model: its bench needs --worker and --data", options.model));
-  LIMBER_ASSIGN(const auto work, open_search(options));
-  LIMBER_TRY(load_images(*work, options.source, options));
+  LIMBER_ASSIGN(const auto work, open_elastic(options));
+  LIMBER_TRY(load_images(*work, options.source, options, {}));
   LIMBER_TRY(serve_supernet(*work));
   return kExitDone;
 }

@@ -56,7 +56,7 @@ Result<std::string> SupernetAnswers::answer(const std::string& line) {
 
 Result<std::string> SupernetAnswers::table() {
   const double start = now_seconds();
-  LIMBER_TRY(measure_blocks(work_));
+  LIMBER_ASSIGN(work_.table, time_blocks(work_.folder.model, work_.backends, work_.threads, "", {}));
   size_t alternatives = 0;
   for (const auto& block : work_.table.blocks) alternatives += block.size();
   return Json::object({{"seconds", now_seconds() - start},
@@ -96,9 +96,10 @@ Result<std::string> SupernetAnswers::search(const std::string& method, double sh
   LIMBER_ASSIGN(const SearchSpace space, make_search_space(work_.folder.model, work_.table));
   const SearchOptions how{
       .latency_share = share, .method = kMethods.at(method), .max_evaluations = evaluations, .seed = seed};
-  LIMBER_ASSIGN(const SearchResult result,
-                search_variants(
-                    space, [&](std::span<const Variant> variants) { return work_.evaluate(variants); }, how));
+  LIMBER_ASSIGN(
+      const SearchResult result,
+      search_variants(
+          space, [&](std::span<const Variant> variants) { return work_.evaluate(variants, {}); }, how));
   Json curve = Json::array();
   for (const double accuracy : result.curve) curve.push(accuracy);
   Json out = Json::object({{"accuracy", result.best.accuracy},
@@ -114,7 +115,7 @@ Result<std::string> SupernetAnswers::reuse(double share, int count) {
   std::vector<double> found;
   const auto evaluate = [&](std::span<const Variant> variants) -> Result<std::vector<double>> {
     const double start = now_seconds();
-    LIMBER_ASSIGN(auto accuracies, work_.evaluate(variants));
+    LIMBER_ASSIGN(auto accuracies, work_.evaluate(variants, {}));
     together += now_seconds() - start;
     return accuracies;
   };
@@ -128,7 +129,7 @@ Result<std::string> SupernetAnswers::reuse(double share, int count) {
   double alone = 0;
   for (const Scored& one : result.evaluated) {
     const double start = now_seconds();
-    LIMBER_ASSIGN(const auto accuracy, work_.evaluate(std::span(&one.variant, 1)));
+    LIMBER_ASSIGN(const auto accuracy, work_.evaluate(std::span(&one.variant, 1), {}));
     alone += now_seconds() - start;
     if (accuracy[0] != one.accuracy)
       return error(Code::kInternal, "{}: accuracy {} alone, {} among others", print(one.variant), accuracy[0],
@@ -148,7 +149,7 @@ Result<std::string> SupernetAnswers::reuse(double share, int count) {
 Result<std::string> SupernetAnswers::accuracy(const std::string& variant) {
   LIMBER_ASSIGN(const Variant parsed, parse_variant(variant));
   LIMBER_TRY(check_variant(work_.folder.model, parsed));
-  LIMBER_ASSIGN(const auto accuracy, work_.evaluate(std::span(&parsed, 1)));
+  LIMBER_ASSIGN(const auto accuracy, work_.evaluate(std::span(&parsed, 1), {}));
   LIMBER_ASSIGN(const double measured,
                 measure_variant(work_.folder.model, parsed, work_.backends,
                                 {.threads = work_.threads, .seconds = kMeasureSeconds}));
@@ -176,7 +177,7 @@ Result<std::string> SupernetAnswers::uniform(const std::string& alternative, dou
       .line();
 }
 
-Status serve_supernet(SearchWork& work) {
+Status serve_supernet(ElasticWork& work) {
   SupernetAnswers answers(work);
   return serve_lines([&](const std::string& line) { return answers.answer(line); });
 }

@@ -4,13 +4,14 @@
 #include <string>
 
 #include "base/random.h"
-#include "cli/search_work.h"
+#include "jobs/elastic_work.h"
+#include "supernet/search/search.h"
 
 namespace limber {
 
 class SupernetAnswers {
  public:
-  explicit SupernetAnswers(SearchWork& work) : work_(work) {}
+  explicit SupernetAnswers(ElasticWork& work) : work_(work) {}
 
   // JSON, as bench/README.md says.
   Result<std::string> answer(const std::string& line);
@@ -27,11 +28,11 @@ class SupernetAnswers {
   // The variant with one kind of alternative in as few blocks, evenly spread, as keep the share of the time.
   Result<std::string> uniform(const std::string& alternative, double share) const;
 
-  SearchWork& work_;
+  ElasticWork& work_;
   Random random_{1};
 };
 
 // Says "ready" and answers lines until "quit", the end of input or the first one that fails.
-Status serve_supernet(SearchWork& work);
+Status serve_supernet(ElasticWork& work);
 
 }  // namespace limber

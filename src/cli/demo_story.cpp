@@ -8,17 +8,18 @@
 #include "base/clock.h"
 #include "base/turns.h"
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/demo_samples.h"
 #include "cli/demo_timing.h"
-#include "cli/elastify_work.h"
 #include "cli/eval_work.h"
-#include "cli/find_variant.h"
-#include "cli/report_elastic.h"
 #include "cli/signals.h"
 #include "cli/table.h"
 #include "cli/train_work.h"
 #include "device/cpu.h"
 #include "io/onnx.h"
+#include "jobs/elastic_report.h"
+#include "jobs/elastify_job.h"
+#include "jobs/search_job.h"
 
 namespace limber {
 namespace {
@@ -237,37 +238,54 @@ Status Story::make_elastic() {
           "Its blocks get cheaper alternatives, taught by the blocks they replace: one model, many shapes.");
   std::string shares;
   for (const int percent : s_.percents) shares += fmt::format("{}{}%", shares.empty() ? "" : ",", percent);
-  const Words words = begin("elastify", {in("elastic"), "--data", new_domain(s_.images), "--budget", s_.teach,
-                                         "--tune-for", shares, "-o", in("shapes")});
-  ElastifyCommand command;
-  LIMBER_TRY(parse_words(words, [&](Arguments& arguments) { declare_elastify(arguments, command); }));
-  LIMBER_ASSIGN(const ElastifyOutcome outcome, run_elastify(command));
+  begin("elastify", {in("elastic"), "--data", new_domain(s_.images), "--budget",
+                     fmt::format("{:g}s", s_.teach), "--tune-for", shares, "-o", in("shapes")});
+  ElastifyJobOptions job;
+  job.model = in("elastic");
+  job.data = new_domain(s_.images);
+  job.output = in("shapes");
+  job.budget = s_.teach;
+  job.shares.clear();
+  for (const int percent : s_.percents) job.shares.push_back(percent / 100.0);
+  job.threads = s_.threads;
+  job.seed = s_.seed;
+  ConsoleControl console;
+  LIMBER_ASSIGN(const ElastifyOutcome outcome, run_elastify(job, console.control));
+  console.console.clear();
   LIMBER_TRY(done());
-  size_t alternatives = 0;
-  for (const Block& block : outcome.folder.model.blocks) alternatives += block.alternatives.size() - 1;
   result(fmt::format("{} blocks with {} alternatives: {:.3g} variants, one of them the model itself",
-                     outcome.folder.model.blocks.size(), alternatives, count_variants(outcome.folder.model)));
+                     outcome.folder.model.blocks.size(), outcome.alternatives,
+                     count_variants(outcome.folder.model)));
   return {};
 }
 
 Status Story::search() {
   heading("A search finds the best variant for each budget",
           "Timed on this machine, judged on images: what is promised is what was measured.");
-  std::unique_ptr<SearchWork> work;
+  std::unique_ptr<ElasticWork> work;
+  ConsoleControl console;
   for (const int percent : s_.percents) {
-    const Words words =
-        begin("search",
-              {in("shapes"), "--data", new_domain(s_.searched_images), "--latency",
-               fmt::format("{}%", percent), "--margin", fmt::format("{:g}", s_.margin), "--images",
-               fmt::format("{}", s_.searched_images), "--evaluations", fmt::format("{}", s_.evaluations)});
-    SearchCommand command;
-    LIMBER_TRY(parse_words(words, [&](Arguments& arguments) { declare_search(arguments, command); }));
+    begin("search",
+          {in("shapes"), "--data", new_domain(s_.searched_images), "--latency", fmt::format("{}%", percent),
+           "--margin", fmt::format("{:g}", s_.margin), "--images", fmt::format("{}", s_.searched_images),
+           "--evaluations", fmt::format("{}", s_.evaluations)});
+    SearchJobOptions job;
+    job.model = in("shapes");
+    job.source.data = new_domain(s_.searched_images);
+    job.source.images = s_.searched_images;
+    job.latency_share = percent / 100.0;
+    job.margin = s_.margin;
+    job.evaluations = s_.evaluations;
+    job.threads = s_.threads;
+    job.seed = s_.seed;
     if (work == nullptr) {  // three commands would load and time three times
-      LIMBER_ASSIGN(work, open_search(command));
-      LIMBER_TRY(load_images(*work, command.source, command));
-      LIMBER_TRY(measure_blocks(*work));
+      LIMBER_ASSIGN(work, open_elastic(job));
+      LIMBER_TRY(load_images(*work, job.source, job, console.control));
+      LIMBER_ASSIGN(work->table, time_blocks(work->folder.model, work->backends, work->threads,
+                                             "timing blocks", console.control));
     }
-    const Result<SearchOutcome> searched = find_variant(command, *work);
+    const Result<SearchOutcome> searched = find_variant(job, *work, console.control);
+    console.console.clear();
     LIMBER_TRY(done());
     if (searched.status().code() == Code::kInvalidArgument) {
       report_.unreachable.push_back(percent / 100.0);
@@ -363,7 +381,7 @@ DemoSettings quick_demo() {
   settings.epochs = 8;
   settings.val_images = 200;
   settings.judged_images = 1000;
-  settings.teach = "10s";
+  settings.teach = 15;
   settings.searched_images = 200;
   settings.evaluations = 24;
   settings.timed_seconds = 1.5;

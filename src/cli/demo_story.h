@@ -21,7 +21,7 @@ struct DemoSettings {
   int images = 4000, epochs = 16;              // those on the new domain
   double rho = 0.54;                           // of elastic training
   int val_images = 500, judged_images = 2000;  // evaluated after each epoch, and in the end
-  std::string teach = "40s";                   // what elastify gets
+  double teach = 50;                           // seconds that elastify gets
   std::vector<int> percents = {80, 65, 50};    // budgets
   int searched_images = 500, evaluations = 60;
   double margin = 0.05;      // of a budget that the search leaves free

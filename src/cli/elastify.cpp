@@ -2,43 +2,26 @@
 #include <fmt/core.h>
 
 #include <charconv>
-#include <set>
 #include <sstream>
 
 #include "cli/commands.h"
-#include "cli/elastify_work.h"
+#include "cli/console.h"
+#include "cli/elastic_arguments.h"
 #include "cli/image_arguments.h"
 #include "cli/json.h"
+#include "cli/options.h"
 #include "cli/table.h"
 #include "cli/units.h"
+#include "jobs/elastify_job.h"
 #include "supernet/expand/own_copy.h"
 
 namespace limber {
 namespace {
 
-struct Counts {
-  size_t blocks = 0, alternatives = 0;
-  double bytes = 0, base_bytes = 0;
+struct ElastifyCommand {
+  ElastifyJobOptions job;
+  bool json = false;
 };
-
-Result<Counts> count(const ElasticModel& model) {
-  Counts counts{model.blocks.size(), 0, 0, 0};
-  std::set<std::string> names;
-  for (const Block& block : model.blocks) {
-    counts.alternatives += block.alternatives.size() - 1;
-    for (const Alternative& alternative : block.alternatives) {
-      for (std::string& name : parameters_of(alternative.graph)) names.insert(std::move(name));
-    }
-  }
-  const auto add = [&](const std::string& name, double& to) -> Status {
-    LIMBER_ASSIGN(const TensorType type, model.params->type(name));
-    to += static_cast<double>(type.bytes());
-    return {};
-  };
-  for (const std::string& name : names) LIMBER_TRY(add(name, counts.bytes));
-  for (const std::string& name : parameters_of(model.base)) LIMBER_TRY(add(name, counts.base_bytes));
-  return counts;
-}
 
 void print_blocks(const ElasticModel& model) {
   Table table({{"block"}, {"alternative"}, {"blocks", true}, {"error", true}});
@@ -52,37 +35,38 @@ void print_blocks(const ElasticModel& model) {
   fmt::print("{}", table.text());
 }
 
-Json tuned_json(const std::vector<TunedVariant>& judged) {
-  Json list = Json::array();
-  for (const TunedVariant& one : judged)
-    list.push(Json::object({{"variant", print(one.variant)}, {"accuracy", one.accuracy}}));
-  return list;
+void print_json(const ElastifyOutcome& outcome) {
+  Json tuned = Json::array();
+  for (const TunedVariant& one : outcome.judged)
+    tuned.push(Json::object({{"variant", print(one.variant)}, {"accuracy", one.accuracy}}));
+  Json out = Json::object({{"folder", outcome.folder.path},
+                           {"blocks", outcome.folder.model.blocks.size()},
+                           {"alternatives", outcome.alternatives},
+                           {"variants", count_variants(outcome.folder.model)},
+                           {"size_ratio", outcome.size_ratio},
+                           {"taught_s", outcome.taught_s},
+                           {"seconds", outcome.seconds},
+                           {"stopped", outcome.stopped},
+                           {"images", outcome.images.count},
+                           {"judged_on", outcome.judged.empty() ? "" : outcome.images.text()}});
+  out.set("tuned", std::move(tuned));
+  fmt::print("{}\n", out.text());
 }
 
-Status report(const ElastifyCommand& options, const ElastifyOutcome& outcome) {
+void print_tables(const ElastifyJobOptions& job, const ElastifyOutcome& outcome) {
   const ElasticModel& model = outcome.folder.model;
-  const std::vector<TunedVariant>& judged = outcome.judged;
-  LIMBER_ASSIGN(const Counts counts, count(model));
-  if (options.json) {
-    Json out = Json::object({{"folder", options.output},
-                             {"blocks", counts.blocks},
-                             {"alternatives", counts.alternatives},
-                             {"variants", count_variants(model)},
-                             {"size_ratio", counts.bytes / counts.base_bytes},
-                             {"taught_s", outcome.seconds},
-                             {"stopped", outcome.stopped}});
-    out.set("tuned", tuned_json(judged));
-    fmt::print("{}\n", out.text());
-    return {};
-  }
   print_blocks(model);
   fmt::print("{} blocks, {} alternatives, {:.3g} variants; {:.2f} times the size of the model\n",
-             counts.blocks, counts.alternatives, count_variants(model), counts.bytes / counts.base_bytes);
-  for (size_t i = 1; i < judged.size(); ++i)
-    fmt::print("tuned {}: {:.2f} % right, the original {:.2f} %\n", print(judged[i].variant),
-               100 * judged[i].accuracy, 100 * judged[0].accuracy);
-  fmt::print("next: limber search {} --data {} --latency 60%\n", options.output, options.data);
-  return {};
+             model.blocks.size(), outcome.alternatives, count_variants(model), outcome.size_ratio);
+  if (!outcome.judged.empty()) {
+    const int64_t images = outcome.images.count;
+    Table table({{""}, {"accuracy", true}, {"variant"}});
+    for (const TunedVariant& one : outcome.judged)
+      table.add({&one == &outcome.judged[0] ? "original" : "tuned", show_accuracy(one.accuracy, images),
+                 print(one.variant)});
+    fmt::print("\n{}accuracies are of {}\n", table.text(), outcome.images.text());
+  }
+  fmt::print("next: limber search {} --data {} --latency 60%\n", job.output, job.data);
 }
 
 // "80%,60%"
@@ -100,58 +84,66 @@ std::string parse_shares(const std::string& text, std::vector<double>& to) {
   return to.empty() ? "there should be a share of the original's latency, as in 60%" : "";
 }
 
-Result<int> elastify(ElastifyCommand& options) {
-  LIMBER_ASSIGN(const ElastifyOutcome outcome, run_elastify(options));
-  LIMBER_TRY(report(options, outcome));
-  if (!outcome.stopped) return kExitDone;
+Result<int> elastify(const ElastifyCommand& options) {
+  ConsoleControl console;
+  const Result<ElastifyOutcome> made = run_elastify(options.job, console.control);
+  console.console.clear();
+  LIMBER_TRY(made.status());
+  options.json ? print_json(*made) : print_tables(options.job, *made);
+  if (!made->stopped) return kExitDone;
   fmt::print(stderr, "limber: stopped after {:.0f} s of teaching; the same command with --resume goes on\n",
-             outcome.seconds);
+             made->taught_s);
   return kExitFailed;
 }
 
 }  // namespace
 
-void declare_elastify(Arguments& arguments, ElastifyCommand& o) {
-  add_common(arguments, o);
-  arguments.text("-d,--data", o.data, "DATA", "Images, with labels or without. See docs/training.md",
+void add_elastify(CommandLine& line) {
+  auto options = std::make_shared<ElastifyCommand>();
+  ElastifyJobOptions& job = options->job;
+  Arguments arguments =
+      line.add("elastify", "Give a model's blocks cheaper alternatives, taught by the model",
+               [options] { return elastify(*options); });
+  add_common(arguments, job, options->json);
+  arguments.text("-d,--data", job.data, "DATA", "Images, with labels or without. See docs/training.md",
                  Arguments::Need::kRequired);
-  arguments.text("-o,--output", o.output, "DIR", "Folder of the elastic model", Arguments::Need::kRequired);
-  arguments.flag("--resume", o.resume, "Go on with what is in DIR");
+  arguments.text("-o,--output", job.output, "DIR", "Folder of the elastic model", Arguments::Need::kRequired);
+  arguments.flag("--resume", job.resume, "Go on with what is in DIR");
   arguments.parsed("--budget", "TIME",
-                   "How long alternatives are taught and tuned, as in 90s or 20min; default 10min",
-                   [&o](const std::string& text) { return parse_seconds(text, o.seconds); });
-  arguments.number("--lr", o.rate, 1e-7, 1.0, "Learning rate of teaching at the beginning; default 0.001");
-  arguments.number("--tune-lr", o.tune_rate, 1e-7, 1.0, "The same of tuning; default 0.001");
+                   "How long all takes, from loading to judging, as in 90s or 20min; default 10min. none: "
+                   "alternatives are made, and nothing is taught",
+                   [&job](const std::string& text) {
+                     if (text != "none") return parse_seconds(text, job.budget);
+                     job.budget = 0;
+                     return std::string();
+                   });
+  arguments.number("--lr", job.rate, 1e-7, 1.0, "Learning rate of teaching at the beginning; default 0.001");
+  arguments.number("--tune-lr", job.tune_rate, 1e-7, 1.0, "The same of tuning; default 0.001");
   arguments.parsed("--tune-for", "SHARES",
                    "Shares of the latency for which variants are tuned; default 80%,60%",
-                   [&o](const std::string& text) { return parse_shares(text, o.shares); });
-  arguments.choice("--labels", o.labels, {"auto", "data", "original"},
-                   "What variants are tuned to: labels and the model's answers, or its answers alone; auto "
-                   "(default): labels where the data have the model's classes");
-  arguments.number("--padding", o.changes.padding, 0, 1024, "Pixels a random cut may reach beyond the image");
-  arguments.number("--flip", o.changes.flip, 0.0, 1.0, "Probability of mirroring an image");
-  arguments.texts("--operators", o.operators, "NAME", "Kinds of alternatives to try; default all");
-  arguments.number("--size-limit", o.size_limit, 1.0, 100.0,
+                   [&job](const std::string& text) { return parse_shares(text, job.shares); });
+  arguments.choice<TuneTo>(
+      "--labels", job.tune_to,
+      {{"auto", TuneTo::kAuto}, {"data", TuneTo::kLabels}, {"original", TuneTo::kOriginal}},
+      "What variants are tuned to: labels and the model's answers, or its answers alone; auto "
+      "(default): labels where the data have the model's classes");
+  arguments.number("--padding", job.changes.padding, 0, 1024,
+                   "Pixels a random cut may reach beyond the image");
+  arguments.number("--flip", job.changes.flip, 0.0, 1.0, "Probability of mirroring an image");
+  arguments.texts("--operators", job.operators, "NAME", "Kinds of alternatives to try; default all");
+  arguments.number("--size-limit", job.size_limit, 1.0, 100.0,
                    "All parameters together by those of the model; default 4.4");
-  add_image_arguments(arguments, o.image);
-  arguments.choice("--bad-images", o.bad_images, {"fail", "skip"},
-                   "Images that cannot be read; default fail");
-  add_workers_argument(arguments, o.workers);
+  add_image_arguments(arguments, job.image);
+  add_bad_images(arguments, job.on_bad_image);
+  add_workers_argument(arguments, job.workers);
   arguments.footer(
       "The model's own blocks stay as they are. Alternatives that are not faster on this machine are left "
       "out.\n"
+      "Variants are judged by the test part of DATA, or else by a tenth of it that is held out.\n"
       "Ctrl-C stops after the batch under way and keeps what was taught.\n"
       "Examples:\n"
       "  limber elastify model.onnx --data photos -o elastic --budget 20min\n"
       "  limber elastify model.onnx --data photos -o elastic --budget 20min --resume");
-}
-
-void add_elastify(CommandLine& line) {
-  auto options = std::make_shared<ElastifyCommand>();
-  Arguments arguments =
-      line.add("elastify", "Give a model's blocks cheaper alternatives, taught by the model",
-               [options] { return elastify(*options); });
-  declare_elastify(arguments, *options);
 }
 
 }  // namespace limber

@@ -10,8 +10,8 @@
 namespace limber {
 namespace {
 
-const std::string& exit_name(const ExitFindings& found, size_t position) {
-  return found.model.exits[static_cast<size_t>(found.exits[position])].name;
+const std::string& exit_name(const ExitsOutcome& found, size_t position) {
+  return found.folder.model.exits[static_cast<size_t>(found.exits[position])].name;
 }
 
 Json point_json(const ExitPoint& point, double full) {
@@ -25,10 +25,10 @@ Json point_json(const ExitPoint& point, double full) {
   return out;
 }
 
-Json exits_json(const ExitFindings& found) {
+Json exits_json(const ExitsOutcome& found) {
   Json exits = Json::array();
   for (size_t e = 0; e < found.exits.size(); ++e) {
-    const Exit& exit = found.model.exits[static_cast<size_t>(found.exits[e])];
+    const Exit& exit = found.folder.model.exits[static_cast<size_t>(found.exits[e])];
     const auto& ending = found.held.endings[e];
     exits.push(Json::object({{"name", exit.name},
                              {"after", exit.after},
@@ -38,29 +38,30 @@ Json exits_json(const ExitFindings& found) {
   return exits;
 }
 
-std::vector<std::string> point_row(const std::string& name, const ExitPoint& point, double full) {
+std::vector<std::string> point_row(const std::string& name, const ExitPoint& point, int64_t images,
+                                   double full) {
   std::vector<std::string> row = {name, point.confidence > 0 ? fmt::format("{:.6g}", point.confidence) : "-",
-                                  fmt::format("{:.2f} %", 100 * point.accuracy), show_seconds(point.seconds),
+                                  show_accuracy(point.accuracy, images), show_seconds(point.seconds),
                                   show_percent(point.seconds / full)};
   for (const double share : point.shares) row.push_back(show_percent(share));
   return row;
 }
 
 // Where exits were tried, and what came of it.
-void print_places(const ExitFindings& found) {
+void print_places(const ExitsOutcome& found) {
   if (found.report.probed.empty()) return;
   Table table({{"exit after"}, {"time before", true}, {"probe", true}, {"tried", true}});
   for (const ExitPlace& place : found.report.probed) {
     const auto same = [&](const ExitPlace& other) { return other.after == place.after; };
     const auto tried = std::find_if(found.report.tried.begin(), found.report.tried.end(), same);
-    table.add({found.model.blocks[static_cast<size_t>(place.after) - 1].name,
+    table.add({found.folder.model.blocks[static_cast<size_t>(place.after) - 1].name,
                show_percent(place.seconds / found.report.full_seconds), show_percent(place.accuracy),
                tried == found.report.tried.end() ? "" : show_percent(tried->accuracy)});
   }
   fmt::print("{}", table.text());
 }
 
-void print_points(const ExitFindings& found) {
+void print_points(const ExitsOutcome& found) {
   const double full = found.full_seconds();
   std::vector<Column> columns = {
       {""}, {"confidence", true}, {"accuracy", true}, {"mean time", true}, {"of full", true}};
@@ -68,25 +69,28 @@ void print_points(const ExitFindings& found) {
   columns.push_back({"end", true});
   Table table(std::move(columns));
   constexpr int kRows = 6;
-  for (const ExitPoint& point : exit_curve(found.held, kRows)) table.add(point_row("held out", point, full));
-  table.add(point_row("calibrated", found.point, full));
+  const int64_t held = found.held_images.count, test = found.test_images.count;
+  for (const ExitPoint& point : exit_curve(found.held, kRows))
+    table.add(point_row("held out", point, held, full));
+  table.add(point_row("calibrated", found.point, held, full));
   if (!found.test.endings.empty()) {
-    table.add(point_row("test, no exits", outcome_at(found.test, 0), full));
-    table.add(point_row("test, calibrated", found.test_point, full));
+    table.add(point_row("test, no exits", outcome_at(found.test, 0), test, full));
+    table.add(point_row("test, calibrated", found.test_point, test, full));
   }
   fmt::print("{}", table.text());
 }
 
 }  // namespace
 
-void print_json(const ExitFindings& found) {
+void print_json(const ExitsOutcome& found) {
   const double full = found.full_seconds();
-  Json out = Json::object({{"folder", found.folder},
+  Json out = Json::object({{"folder", found.folder.path},
                            {"variant", print(found.variant)},
                            {"storage", found.storage},
                            {"tuned_storage", found.tuned_storage},
                            {"full_s", full},
                            {"images", found.held.images()},
+                           {"judged_on", found.held_images.text()},
                            {"original_accuracy", found.original},
                            {"end_accuracy", outcome_at(found.held, 0).accuracy},
                            {"real_s", found.real.seconds},
@@ -95,6 +99,7 @@ void print_json(const ExitFindings& found) {
   if (!found.test.endings.empty()) {
     Json test = point_json(found.test_point, full);
     test.set("images", found.test.images());
+    test.set("judged_on", found.test_images.text());
     test.set("original_accuracy", found.test_original);
     test.set("end_accuracy", outcome_at(found.test, 0).accuracy);
     out.set("test", std::move(test));
@@ -103,25 +108,22 @@ void print_json(const ExitFindings& found) {
   fmt::print("{}\n", out.text());
 }
 
-void print_tables(const ExitFindings& found, double latency) {
+void print_tables(const ExitsOutcome& found, double latency) {
   print_places(found);
   print_points(found);
-  fmt::print("the model's accuracy {:.2f} % on {} images held out", 100 * found.original,
-             found.held.images());
+  fmt::print("held out: {}; the model has {} right\n", found.held_images.text(),
+             show_accuracy(found.original, found.held_images.count));
   if (!found.test.endings.empty())
-    fmt::print(", {:.2f} % on {} of the test part", 100 * found.test_original, found.test.images());
-  fmt::print("\nfull model {}; exits take {:.2f} % of its storage, tuned blocks before them {:.1f} %\n",
+    fmt::print("test: {}; the model has {} right\n", found.test_images.text(),
+               show_accuracy(found.test_original, found.test_images.count));
+  fmt::print("full model {}; exits take {:.2f} % of its storage, tuned blocks before them {:.1f} %\n",
              show_seconds(found.full_seconds()), 100 * found.storage, 100 * found.tuned_storage);
   fmt::print("image by image: {} against {} for the full model ({}) on {} images\n",
              show_seconds(found.real.seconds), show_seconds(found.real.full_seconds),
              show_percent(found.real.seconds / found.real.full_seconds), found.real.images);
   if (latency > 0) {
-    const size_t best = forced_exit(found.held, latency);
-    Variant forced = found.variant;
-    forced.confidence = 0;
-    if (best < found.exits.size()) forced.exit = found.exits[best];
-    fmt::print("within the latency: {}, {}\n", print(forced),
-               show_seconds(found.held.endings[best].forced_seconds));
+    const ExitsOutcome::Forced forced = found.within(latency);
+    fmt::print("within the latency: {}, {}\n", print(forced.variant), show_seconds(forced.seconds));
   }
   fmt::print("variant {}\n", print(found.variant));
 }

@@ -1,7 +1,7 @@
 // limber report: a page about trainings, from what they recorded, or about an elastic model.
 #include "cli/commands.h"
 #include "cli/json.h"
-#include "cli/report_elastic.h"
+#include "jobs/elastic_report.h"
 #include "report/summary.h"
 #include "report/training_page.h"
 #include "variant/elastic_folder.h"
@@ -72,7 +72,8 @@ Json elastic_json(const ElasticReport& report) {
   for (const ElasticReport::Machine& machine : report.machines) {
     Json front = Json::array();
     for (const VariantPoint& p : machine.front)
-      front.push(Json::object({{"variant", p.name}, {"seconds", p.seconds()}, {"accuracy", p.accuracy}}));
+      front.push(Json::object(
+          {{"variant", p.name}, {"seconds", p.seconds()}, {"accuracy", p.accuracy}, {"images", p.images}}));
     Json one = Json::object({{"machine", machine.name}, {"evaluated", machine.points.size()}});
     one.set("front", std::move(front));
     machines.push(std::move(one));

@@ -44,6 +44,15 @@ std::string prediction_plot(const ElasticReport::Machine& machine) {
   return plot.points.empty() ? "" : draw_scatter(plot);
 }
 
+std::string images_text(const ElasticReport::Machine& machine) {
+  const auto [least, most] =
+      std::minmax_element(machine.points.begin(), machine.points.end(),
+                          [](const VariantPoint& a, const VariantPoint& b) { return a.images < b.images; });
+  if (least == machine.points.end()) return "no images";
+  if (least->images == most->images) return fmt::format("{} images", most->images);
+  return fmt::format("{} to {} images", least->images, most->images);
+}
+
 HtmlTable front_table(const ElasticReport::Machine& machine) {
   const VariantPoint* original = original_of(machine);
   HtmlTable table;
@@ -65,8 +74,8 @@ void add_machine(HtmlPage& page, const ElasticReport::Machine& machine) {
   page.section(machine.name);
   page.begin_columns();
   page.figure("Accuracy over latency", draw_lines(variants_plot(machine)),
-              fmt::format("{} variants were evaluated; those on the line are beaten by none.",
-                          machine.points.size()));
+              fmt::format("{} variants were evaluated on {}; those on the line are beaten by none.",
+                          machine.points.size(), images_text(machine)));
   if (const std::string drawing = prediction_plot(machine); !drawing.empty()) {
     page.next_column();
     page.figure("Latency", drawing, "Sums over blocks against whole variants. On the diagonal they agree.");

@@ -23,12 +23,14 @@ struct VariantPoint {
   double predicted_s = 0;
   double measured_s = 0;  // 0: not timed as a whole
   double accuracy = 0;    // 0..1
+  int64_t images = 0;     // that the accuracy is of
   double parameter_bytes = 0;
 
   double seconds() const { return measured_s > 0 ? measured_s : predicted_s; }
 };
 
 struct ElasticReport {
+  // Variants that may be compared: timed on one machine, judged by the same images.
   struct Machine {
     std::string name;
     std::vector<VariantPoint> points;  // by seconds()

@@ -29,7 +29,7 @@ DemoSettings tiny(const std::string& folder, std::FILE* talk) {
   settings.epochs = 3;
   settings.val_images = 50;
   settings.judged_images = 100;
-  settings.teach = "1s";
+  settings.teach = 4;
   settings.percents = {90, 70};
   settings.searched_images = 50;
   settings.evaluations = 8;

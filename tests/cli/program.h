@@ -15,6 +15,9 @@ struct Outcome {
 // The shell command `limber ARGUMENTS`, with `input` on stdin.
 Outcome limber_program(const std::string& arguments, const std::string& input = {});
 
+// `limber ARGUMENTS --budget`, with twice the time for as long as the program says that it is too small.
+Outcome in_time(const std::string& arguments, int seconds = 2);
+
 // An empty folder for one test, removed at its end.
 class Folder {
  public:

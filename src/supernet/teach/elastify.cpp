@@ -23,21 +23,20 @@ class Elastifier {
         backends_(backends),
         options_(options),
         chosen_(options.chosen),
-        seconds_(options.seconds_before),
         saved_(options.seconds_before) {}
 
   Result<Elastified> run() {
     const bool tunes = static_cast<bool>(options_.measure);
     const double all = (tunes ? kTeachAll : 1) * options_.seconds, taught = kTeachChosen * options_.seconds;
-    if (seconds_ < all || !tunes) LIMBER_TRY(teach("teaching", {}, all, tunes ? taught : all));
-    if (tunes && !stopped() && (seconds_ < taught || chosen_.empty())) {
+    if (seconds() < all || !tunes) LIMBER_TRY(teach("teaching", {}, all, tunes ? taught : all));
+    if (tunes && !stopped() && (seconds() < taught || chosen_.empty())) {
       LIMBER_TRY(choose());
       LIMBER_TRY(teach("teaching the best", used_by(model_, chosen_), taught, taught));
       LIMBER_TRY(choose_again());
     }
     if (tunes && !stopped() && !chosen_.empty()) LIMBER_TRY(tune(taught));
-    if (options_.save) LIMBER_TRY(options_.save(seconds_, chosen_));
-    return Elastified{std::min(seconds_, options_.seconds), chosen_};
+    if (options_.save) LIMBER_TRY(options_.save(seconds(), chosen_));
+    return Elastified{std::min(seconds(), std::max(options_.seconds, options_.seconds_before)), chosen_};
   }
 
  private:
@@ -48,12 +47,14 @@ class Elastifier {
     double rate, zero;   // falls from `rate` at `from` to 0 at `zero`
   };
 
+  // That are over: whatever is done here counts, not the batches alone.
+  double seconds() const { return options_.seconds_before + now_seconds() - start_; }
   bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
 
   LoaderOptions loader_options() const {
     LoaderOptions how;
     how.batch = options_.distill.batch;
-    how.seed = options_.seed + static_cast<uint64_t>(seconds_);  // other batches than before
+    how.seed = options_.seed + static_cast<uint64_t>(seconds());  // other batches than before
     how.workers = options_.workers;
     how.threads = options_.distill.threads;
     how.drop_last = true;
@@ -66,14 +67,14 @@ class Elastifier {
   Status run_stage(const Stage& stage, const TakeStep& step) {
     LIMBER_ASSIGN(const auto loader, Loader::make(data_, loader_options()));
     images_ = 0;
-    for (uint64_t epoch = 0; !stopped() && seconds_ < stage.until; ++epoch) {
+    for (uint64_t epoch = 0; !stopped() && seconds() < stage.until; ++epoch) {
       LIMBER_TRY(loader->start_epoch(epoch));
       bool more = true;
-      while (more && !stopped() && seconds_ < stage.until) {
+      while (more && !stopped() && seconds() < stage.until) {
         LIMBER_ASSIGN(more, take_batch(stage, *loader, step));
-        if (!options_.save || seconds_ - saved_ < options_.save_every) continue;
-        saved_ = seconds_;
-        LIMBER_TRY(options_.save(seconds_, chosen_));
+        if (!options_.save || seconds() - saved_ < options_.save_every) continue;
+        saved_ = seconds();
+        LIMBER_TRY(options_.save(saved_, chosen_));
       }
     }
     return {};
@@ -81,16 +82,14 @@ class Elastifier {
 
   // False at the end of an epoch.
   Result<bool> take_batch(const Stage& stage, Loader& loader, const TakeStep& step) {
-    const double start = now_seconds();
     LIMBER_ASSIGN(const Batch batch, loader.next());
     if (batch.size == 0) return false;
-    const double done = std::clamp((seconds_ - stage.from) / (stage.zero - stage.from), 0.0, 1.0);
+    const double done = std::clamp((seconds() - stage.from) / (stage.zero - stage.from), 0.0, 1.0);
     LIMBER_ASSIGN(const double error,
                   step(batch, stage.rate * 0.5 * (1 + std::cos(std::numbers::pi * done))));
-    seconds_ += now_seconds() - start;
     images_ += batch.size;
     error_ = images_ == batch.size ? error : (1 - kRecent) * error_ + kRecent * error;
-    if (options_.progress) options_.progress({stage.name, seconds_, options_.seconds, images_, error_});
+    if (options_.progress) options_.progress({stage.name, seconds(), options_.seconds, images_, error_});
     return true;
   }
 
@@ -148,7 +147,8 @@ class Elastifier {
   const ElastifyOptions& options_;
   LatencyTable table_;
   std::vector<Variant> chosen_;
-  double seconds_, saved_, error_ = 0;
+  const double start_ = now_seconds();
+  double saved_, error_ = 0;
   int64_t images_ = 0;
 };
 

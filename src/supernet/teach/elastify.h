@@ -24,7 +24,7 @@ struct ElastifyProgress {
 struct ElastifyOptions {
   DistillOptions distill;
   TuneOptions tune;
-  double seconds = 600;         // how long it teaches and tunes, in all
+  double seconds = 600;         // how long it takes, in all: teaching, tuning, judging, saving in between
   double seconds_before = 0;    // of these, how many are over: by a process before this one
   std::vector<Variant> chosen;  // by that process, to be tuned
   double rate = 1e-3;           // of teaching; falls to 0 in the course of it

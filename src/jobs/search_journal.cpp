@@ -1,4 +1,4 @@
-#include "cli/search_journal.h"
+#include "jobs/search_journal.h"
 
 #include <set>
 
@@ -18,12 +18,9 @@ std::string name_of(const EvaluationSet& set) {
   return fmt::format("{} images {:016x}", set.count(), hasher.digest());
 }
 
-// Exits are none of the search's.
-bool is_ours(const VariantRecord& record) { return record.variant.exit < 0; }
-
 }  // namespace
 
-Result<std::unique_ptr<SearchJournal>> SearchJournal::open(SearchWork& work) {
+Result<std::unique_ptr<SearchJournal>> SearchJournal::open(ElasticWork& work) {
   LIMBER_ASSIGN(auto table, VariantTable::open(variants_in(work.folder.path)));
   std::unique_ptr<SearchJournal> journal(new SearchJournal(work, std::move(table)));
   std::string& note = work.folder.info.notes[kNote];
@@ -40,9 +37,9 @@ Result<std::unique_ptr<SearchJournal>> SearchJournal::open(SearchWork& work) {
 Status SearchJournal::forget() {
   LIMBER_ASSIGN(const auto index, table_->index());
   for (const std::string& context : index->contexts()) {
-    for (const VariantRecord& record : index->all(context)) {
-      if (is_ours(record)) LIMBER_TRY(table_->erase(context, record.variant));
-    }
+    if (is_exits_context(context)) continue;  // none of the search's
+    for (const VariantRecord& record : index->all(context))
+      LIMBER_TRY(table_->erase(context, record.variant));
   }
   return {};
 }
@@ -51,9 +48,10 @@ Status SearchJournal::read() {
   LIMBER_ASSIGN(const auto index, table_->index());
   std::set<std::vector<int>> seen;
   for (const std::string& context : index->contexts()) {
+    if (is_exits_context(context)) continue;
     for (const VariantRecord& record : index->all(context)) {
       const Variant& variant = record.variant;
-      if (!is_ours(record) || record.images != work_.images.count()) continue;
+      if (record.images != work_.images.count()) continue;
       if (!check_variant(work_.folder.model, variant).ok() || !seen.insert(variant.choices).second) continue;
       known_.push_back({variant, work_.table.predict(variant), record.accuracy});
     }

@@ -6,7 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "cli/search_work.h"
+#include "jobs/elastic_work.h"
+#include "supernet/search/search.h"
 #include "variant/variant_table.h"
 
 namespace limber {
@@ -15,7 +16,7 @@ class SearchJournal {
  public:
   // Accuracies on other images, or with other labels, cannot be compared: what the table has of those is
   // forgotten, and the folder's notes say what it is about from now on.
-  static Result<std::unique_ptr<SearchJournal>> open(SearchWork& work);
+  static Result<std::unique_ptr<SearchJournal>> open(ElasticWork& work);
 
   // What was evaluated before, on any machine; seconds are as the table of `work` predicts them.
   const std::vector<Scored>& known() const { return known_; }
@@ -24,13 +25,13 @@ class SearchJournal {
   Status add_measured(const Scored& scored, double seconds, uint64_t memory_bytes);
 
  private:
-  SearchJournal(const SearchWork& work, std::unique_ptr<VariantTable> table)
+  SearchJournal(const ElasticWork& work, std::unique_ptr<VariantTable> table)
       : work_(work), table_(std::move(table)) {}
   Status forget();
   Status read();
   Result<VariantRecord> record(const Scored& scored) const;
 
-  const SearchWork& work_;
+  const ElasticWork& work_;
   const std::unique_ptr<VariantTable> table_;
   std::vector<Scored> known_;
 };

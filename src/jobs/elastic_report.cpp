@@ -1,9 +1,8 @@
-#include "cli/report_elastic.h"
+#include "jobs/elastic_report.h"
 
 #include <filesystem>
-#include <sstream>
 
-#include "cli/search_work.h"
+#include "jobs/elastic_work.h"
 #include "variant/elastic_folder.h"
 #include "variant/variant_table.h"
 
@@ -41,6 +40,7 @@ VariantPoint point_of(const ElasticModel& model, const VariantRecord& record) {
           .predicted_s = record.predicted_s,
           .measured_s = record.measured_s.value_or(0),
           .accuracy = record.accuracy,
+          .images = record.images,
           .parameter_bytes = static_cast<double>(record.parameter_bytes)};
 }
 
@@ -74,7 +74,7 @@ Result<ElasticReport> read_elastic_report(const std::string& folder) {
       report.alternatives.push_back({block.name, one.name, one.span, one.error});
     }
   }
-  report.search_times = search_times(found.info);
+  report.search_times = read_search_times(found.info);
   LIMBER_TRY(read_variants(folder, found.model, report));
   return report;
 }

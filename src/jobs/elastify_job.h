@@ -1,0 +1,60 @@
+// From a model to one that can change its shape.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/loader.h"
+#include "jobs/judged_images.h"
+#include "jobs/source.h"
+#include "variant/elastic_folder.h"
+
+namespace limber {
+
+// What variants are tuned to.
+enum class TuneTo : uint8_t {
+  kAuto,      // kLabels where the data have the model's classes, else kOriginal
+  kLabels,    // labels and the model's answers
+  kOriginal,  // the model's answers alone
+};
+
+struct ElastifyJobOptions : JobOptions {
+  std::string data, output;
+  bool resume = false;  // go on with what is in `output`
+  // Seconds for everything, from loading to judging and saving; with `resume` those before count too.
+  // 0: alternatives are made, and nothing is taught.
+  double budget = 600;
+  ImageOptions image;
+  AugmentOptions changes;                   // random ones
+  double rate = 1e-3, tune_rate = 1e-3;     // of teaching and of tuning, at the beginning
+  std::vector<double> shares = {0.8, 0.6};  // of the latency, for which variants are tuned
+  TuneTo tune_to = TuneTo::kAuto;
+  std::vector<std::string> operators;  // kinds of alternatives to try; empty: all
+  double size_limit = 4.4;             // all parameters together by those of the model
+  OnBadImage on_bad_image = OnBadImage::kFail;
+  int workers = kAutoWorkers;
+};
+Status check(const ElastifyJobOptions& job);
+
+// A variant that was tuned, and how good it is now.
+struct TunedVariant {
+  Variant variant;
+  double accuracy = 0;
+};
+
+struct ElastifyOutcome {
+  ElasticFolder folder;
+  size_t alternatives = 0;           // without the originals
+  double size_ratio = 1;             // all parameters by those of the model
+  double taught_s = 0;               // of teaching and tuning, also by processes before this one
+  double seconds = 0;                // of everything, by this process
+  std::vector<TunedVariant> judged;  // the original first; empty when nothing was tuned
+  JudgedImages images;               // that these accuracies are of: none was learnt from
+  bool stopped = false;              // what is there is kept
+};
+
+// Makes the folder `output`, or goes on with it. kInvalidArgument, before anything is written, when the model
+// is no classifier or the budget is too small for what teaching needs around it; it then says how much does.
+Result<ElastifyOutcome> run_elastify(const ElastifyJobOptions& job, const JobControl& control = {});
+
+}  // namespace limber

@@ -1,0 +1,85 @@
+#include "jobs/judged_images.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "data/subset.h"
+
+namespace limber {
+
+std::string JudgedImages::text() const {
+  const std::string some = fmt::format("{} image{} of", count, count == 1 ? "" : "s");
+  switch (part) {
+    case Part::kTest:
+      return fmt::format("{} the test part of {}", some, data);
+    case Part::kTrain:
+      return fmt::format("{} the training part of {}", some, data);
+    case Part::kGiven:
+      return fmt::format("{} {}", some, data);
+    case Part::kHeldOut:
+      return fmt::format("{} {} that were held out", some, data);
+    case Part::kWhole:
+      return fmt::format("{} {}, some of which it may have learnt from", some, data);
+  }
+  return some;
+}
+
+HeldOut hold_tenth(const Dataset& data, size_t most, uint64_t seed) {
+  return {data.size(), std::clamp<size_t>(data.size() / 10, 1, most), seed};
+}
+
+void write_held(ElasticInfo& info, std::string_view note, const HeldOut& held) {
+  info.notes[std::string(note)] = fmt::format("{} {} {}", held.size, held.count, held.seed);
+}
+
+std::optional<HeldOut> read_held(const ElasticInfo& info, std::string_view note) {
+  const auto found = info.notes.find(std::string(note));
+  if (found == info.notes.end()) return std::nullopt;
+  HeldOut held;
+  std::istringstream words(found->second);
+  if (!(words >> held.size >> held.count >> held.seed)) return std::nullopt;
+  if (held.count == 0 || held.count >= held.size) return std::nullopt;
+  return held;
+}
+
+Result<JudgedData> open_unseen(const std::string& spec, const ElasticInfo& info, const ClassNames& expected,
+                               const JobControl& control) {
+  using Part = JudgedImages::Part;
+  OpenOptions open{.split = Split::kTest, .need_split = true, .expected = expected};
+  auto test = open_dataset(spec, open);
+  if (test.ok()) {
+    std::shared_ptr<const Dataset> data = *std::move(test);
+    return JudgedData{data, {spec, Part::kTest, static_cast<int64_t>(data->size())}};
+  }
+  if (test.status().code() != Code::kNotFound) return test.status();
+  open.need_split = false;
+  LIMBER_ASSIGN(std::shared_ptr<const Dataset> data, open_dataset(spec, open));
+  const std::optional<HeldOut> held = read_held(info, kHeldNote);
+  if (held && held->size == data->size()) {
+    LIMBER_ASSIGN(const SplitDataset split, hold_out(data, held->count, held->seed));
+    return JudgedData{split.held, {spec, Part::kHeldOut, static_cast<int64_t>(held->count)}};
+  }
+  control.note(NoteKind::kWarning,
+               fmt::format("{} has no test part, and nothing says which of its images were held out: the "
+                           "accuracies are also of images that were learnt from",
+                           spec));
+  return JudgedData{data, {spec, Part::kWhole, static_cast<int64_t>(data->size())}};
+}
+
+Result<JudgedData> open_seen(const std::string& spec, const ClassNames& expected) {
+  OpenOptions open{.split = Split::kTrain, .need_split = true, .expected = expected};
+  auto part = open_dataset(spec, open);
+  const bool has_parts = part.ok();
+  if (part.status().code() == Code::kNotFound) {
+    open.need_split = false;
+    part = open_dataset(spec, open);
+  }
+  LIMBER_TRY(part.status());
+  std::shared_ptr<const Dataset> data = *std::move(part);
+  const auto which = has_parts ? JudgedImages::Part::kTrain : JudgedImages::Part::kWhole;
+  return JudgedData{data, {spec, which, static_cast<int64_t>(data->size())}};
+}
+
+}  // namespace limber

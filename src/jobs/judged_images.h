@@ -1,0 +1,60 @@
+// Which images an accuracy is of, so that none is taken for one of others.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "data/dataset.h"
+#include "jobs/job.h"
+#include "variant/elastic_manifest.h"
+
+namespace limber {
+
+struct JudgedImages {
+  enum class Part : uint8_t {
+    kTest,     // the data's own test part
+    kTrain,    // its training part
+    kGiven,    // what was given to judge by
+    kHeldOut,  // of data without parts those that nothing of the elastic model learnt from
+    kWhole,    // any of data without parts: also such as something learnt from
+  };
+  std::string data;
+  Part part = Part::kTest;
+  int64_t count = 0;
+
+  bool learnt_from() const { return part == Part::kTrain || part == Part::kWhole; }
+  // "500 images of the test part of photos"
+  std::string text() const;
+};
+
+// Images of a data set that are kept from whatever learns: `count` of `size`, drawn with `seed`.
+struct HeldOut {
+  size_t size = 0, count = 0;
+  uint64_t seed = 0;
+
+  bool operator==(const HeldOut&) const = default;
+};
+
+// A tenth, at most so many. REQUIRES: a data set of two images or more
+HeldOut hold_tenth(const Dataset& data, size_t most, uint64_t seed);
+
+// A folder's note of this name. What cannot be read counts as not there.
+void write_held(ElasticInfo& info, std::string_view note, const HeldOut& held);
+std::optional<HeldOut> read_held(const ElasticInfo& info, std::string_view note);
+inline constexpr std::string_view kHeldNote = "held out";  // by the job that made the model elastic
+
+struct JudgedData {
+  std::shared_ptr<const Dataset> data;
+  JudgedImages images;  // count: all that `data` has
+};
+
+// The test part of `spec`; of data without parts what the folder's note says was held out, where it fits, or
+// else all of it, which `control` is told. `expected`: see OpenOptions.
+Result<JudgedData> open_unseen(const std::string& spec, const ElasticInfo& info, const ClassNames& expected,
+                               const JobControl& control);
+// The training part, or all of data without parts.
+Result<JudgedData> open_seen(const std::string& spec, const ClassNames& expected);
+
+}  // namespace limber

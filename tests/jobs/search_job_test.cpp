@@ -1,0 +1,131 @@
+#include "jobs/search_job.h"
+
+#include <filesystem>
+
+#include "jobs/elastic_report.h"
+#include "jobs/exits_job.h"
+#include "tests/jobs/elastic.h"
+#include "variant/variant_table.h"
+
+namespace limber {
+namespace {
+
+using test::kNaN;
+using test::Watcher;
+
+SearchJobOptions job_for(const std::string& folder) {
+  SearchJobOptions job;
+  job.model = folder;
+  job.threads = 1;
+  job.source.data = "synthetic:count=48";
+  job.source.images = 32;
+  job.latency_share = 0.99;
+  job.evaluations = 8;
+  return job;
+}
+
+TEST(SearchJob, RefusesWhatCannotWork) {
+  const auto refuses = [&](auto change, const std::string& part) {
+    SearchJobOptions job = job_for("builtin:resnet8");
+    change(job);
+    const auto found = run_search(job);
+    EXPECT_EQ(found.status().code(), Code::kInvalidArgument) << part;
+    EXPECT_NE(found.status().message().find(part), std::string::npos) << found.status().message();
+    EXPECT_EQ(found.status().message().find("--"), std::string::npos) << found.status().message();
+  };
+  refuses([](SearchJobOptions&) {}, "no elastic model");
+  refuses([](SearchJobOptions& job) { job.latency_share = 0; }, "latency is missing");
+  refuses([](SearchJobOptions& job) { job.latency_share = kNaN; }, "latency_share");
+  refuses([](SearchJobOptions& job) { job.latency_share = 1.5; }, "latency_share");
+  refuses([](SearchJobOptions& job) { job.latency = kNaN; }, "latency");
+  refuses([](SearchJobOptions& job) { job.latency = -1; }, "latency");
+  refuses([](SearchJobOptions& job) { job.margin = 1; }, "margin");
+  refuses([](SearchJobOptions& job) { job.margin = kNaN; }, "margin");
+  refuses([](SearchJobOptions& job) { job.evaluations = 0; }, "evaluations");
+  refuses([](SearchJobOptions& job) { job.max_params = kNaN; }, "max_params");
+  refuses([](SearchJobOptions& job) { job.max_flops = -1; }, "max_flops");
+  refuses([](SearchJobOptions& job) { job.source.images = 0; }, "images");
+  refuses([](SearchJobOptions& job) { job.source.data = ""; }, "data");
+}
+
+TEST(ExitsJob, RefusesWhatCannotWork) {
+  const auto refuses = [&](auto change, const std::string& part) {
+    ExitsJobOptions job;
+    job.model = "builtin:resnet8";
+    job.data = "synthetic:count=48";
+    change(job);
+    const auto found = run_exits(job);
+    EXPECT_EQ(found.status().code(), Code::kInvalidArgument) << part;
+    EXPECT_NE(found.status().message().find(part), std::string::npos) << found.status().message();
+    EXPECT_EQ(found.status().message().find("--"), std::string::npos) << found.status().message();
+  };
+  refuses([](ExitsJobOptions&) {}, "no elastic model");
+  refuses([](ExitsJobOptions& job) { job.max_drop = kNaN; }, "max_drop");
+  refuses([](ExitsJobOptions& job) { job.storage = 0; }, "storage");
+  refuses([](ExitsJobOptions& job) { job.rate = kNaN; }, "rate");
+  refuses([](ExitsJobOptions& job) { job.budget = kNaN; }, "budget");
+  refuses([](ExitsJobOptions& job) { job.count = 0; }, "count");
+  refuses([](ExitsJobOptions& job) { job.images = 0; }, "images");
+  refuses([](ExitsJobOptions& job) { job.held = -1; }, "held");
+  refuses([](ExitsJobOptions& job) { job.data = ""; }, "data");
+}
+
+// Variants and exits are judged by different images: no front and no lookup mixes them.
+TEST(ElasticJobs, KeepVariantsAndExitsApart) {
+  const Folder folder;
+  ElastifyJobOptions elastify = test::small_job(folder / "elastic");
+  elastify.budget = 0;
+  const auto made = run_elastify(elastify);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+
+  SearchJobOptions search = job_for(elastify.output);
+  search.evaluations = 1000000;
+  Watcher watcher("searching");
+  const auto stopped = run_search(search, watcher.control());
+  ASSERT_TRUE(stopped.ok()) << stopped.status().message();
+  ASSERT_TRUE(stopped->stopped);
+  ASSERT_GT(stopped->evaluated, 0u);
+  search.evaluations = 4;
+  const auto found = run_search(search);
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  EXPECT_EQ(found->known, stopped->evaluated) << "what was evaluated is kept";
+  EXPECT_EQ(found->images.text(), "32 images of the test part of synthetic:count=48");
+
+  ExitsJobOptions exits;
+  exits.model = elastify.output;
+  exits.data = "synthetic:count=160";
+  exits.batch = 16;
+  exits.threads = 1;
+  exits.storage = 0.2;
+  exits.max_drop = 0.05;
+  exits.images = 10;
+  Result<ExitsOutcome> exited = invalid("not run");
+  for (exits.budget = 2; exits.budget < 100 && !exited.ok(); exits.budget *= 2) exited = run_exits(exits);
+  ASSERT_TRUE(exited.ok()) << exited.status().message();
+  EXPECT_EQ(exited->held_images.part, JudgedImages::Part::kHeldOut);
+  EXPECT_EQ(exited->held_images.count, 16);
+  EXPECT_EQ(exited->test_images.part, JudgedImages::Part::kTest);
+
+  const auto report = read_elastic_report(elastify.output);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  ASSERT_EQ(report->machines.size(), 2u);
+  for (const ElasticReport::Machine& machine : report->machines) {
+    const bool with_exits = is_exits_context(machine.name);
+    for (const VariantPoint& point : machine.points) {
+      EXPECT_EQ(point.images, with_exits ? 16 : 32) << machine.name << " " << point.name;
+      EXPECT_TRUE(with_exits || point.kind != VariantPoint::Kind::kExits) << point.name;
+    }
+    EXPECT_FALSE(machine.front.empty());
+  }
+  // Other images: the search forgets its own, and nothing of exits.
+  search.seed = 1;
+  ASSERT_TRUE(run_search(search).ok());
+  const auto index = *(*VariantTable::open(variants_in(elastify.output)))->index();
+  size_t left = 0;
+  for (const std::string& context : index->contexts())
+    left += is_exits_context(context) ? index->all(context).size() : 0;
+  EXPECT_GE(left, exited->exits.size() + 1);
+}
+
+}  // namespace
+}  // namespace limber
