@@ -46,8 +46,9 @@ using ClassNames = std::vector<std::string>;
 // set: labels follow its order, and a class that is not in it is an error. Empty: the source's own classes.
 // Files are untrusted: what breaks its format or goes beyond a limit is a Status that names the file.
 
-// root/<class>/*.jpg|jpeg|png. Classes are ordered by name, or by number when every name is a number; images
-// by name. Folders whose name starts with '.' are passed over. Each class needs an image.
+// root/<class>/ with images of any kind that is read (data/image.h). Classes are ordered by name, or by
+// number when every name is a number; images by name. Folders whose name starts with '.' are passed over.
+// Each class needs an image.
 Result<std::unique_ptr<Dataset>> open_image_folder(const std::string& root, const ClassNames& expected = {});
 
 // The binary version of CIFAR, files one after the other. Class names are read from batches.meta.txt or
@@ -69,10 +70,12 @@ Result<std::unique_ptr<Dataset>> open_arrays(const Tensor& images, const Tensor&
 Result<std::unique_ptr<Dataset>> open_npy(const std::string& images, const std::string& labels,
                                           const ClassNames& expected = {});
 
-// One "path,label" a line; paths are relative to the CSV's folder. A header may say which columns are meant
-// (path, file, filename, image; label, class, target, category). Fields may be quoted. Labels are numbers
-// when all of them are, names otherwise. Whether the images exist is seen when they are read.
-Result<std::unique_ptr<Dataset>> open_manifest(const std::string& csv, const ClassNames& expected = {});
+// A list: one "path,label" a line, with a tab or spaces for the comma in what is not called .csv; paths are
+// relative to the list's folder. A header may say which columns are meant (path, file, filename, image;
+// label, class, target, category). Fields may be quoted where commas or tabs are between them. Labels are
+// numbers when all of them are, names otherwise; where lines have only a path, its folder is the class.
+// Whether the images exist is seen when they are read.
+Result<std::unique_ptr<Dataset>> open_manifest(const std::string& list, const ClassNames& expected = {});
 
 enum class Split : uint8_t { kTrain, kTest };
 const char* split_name(Split split);
@@ -86,9 +89,13 @@ struct OpenOptions {
   ClassNames expected;
 };
 
+// A .tar, .tar.gz (bz2, xz, zst) or .zip of class folders, or of train and test folders of these, at the top
+// or in one folder; nothing is unpacked to disk.
+Result<std::unique_ptr<Dataset>> open_archive(const std::string& path, const OpenOptions& options = {});
+
 // Opens what `spec` names, by what is there: a folder of class folders, of train and test folders, of CIFAR's
-// binary files, of an IDX or .npy pair or of a CSV; such a file itself (labels are found by replacing
-// "images" by "labels" in the name); "IMAGES,LABELS"; or "synthetic" (data/synthetic.h).
+// binary files, of an IDX or .npy pair or of a list; such a file itself (labels are found by replacing
+// "images" by "labels" in the name); an archive; "IMAGES,LABELS"; or "synthetic" (data/synthetic.h).
 Result<std::unique_ptr<Dataset>> open_dataset(const std::string& spec, const OpenOptions& options = {});
 
 }  // namespace limber

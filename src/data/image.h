@@ -1,4 +1,4 @@
-// Images in: JPEG and PNG to pixels, and the usual way from pixels to a network's input.
+// Images in: files to pixels, and the usual way from pixels to a network's input.
 #pragma once
 
 #include <array>
@@ -14,13 +14,15 @@ namespace limber {
 inline constexpr int kMaxImageSide = 16384;
 inline constexpr int64_t kMaxImagePixels = int64_t{100} << 20;
 
-// u8[H,W,3], RGB. Grey images get three equal channels, an alpha channel is dropped, 16-bit samples
-// keep their high byte, as Pillow's convert("RGB") does. Untrusted bytes: anything that is not an
-// image within the limits above is a Status.
+// u8[H,W,3], RGB, turned upright where the file says how it was taken. Grey images get three equal channels,
+// an alpha channel is dropped, 16-bit samples keep their high byte, as Pillow's convert("RGB") does; of
+// several pages the first is read. Untrusted bytes: anything that is not an image within the limits above is
+// a Status.
 Result<Tensor> decode_image(std::span<const std::byte> bytes);
 // The message of a failure starts with the path.
 Result<Tensor> load_image(const std::string& path);
-bool is_image_name(std::string_view path);  // by extension: jpg, jpeg, png
+bool is_image_name(std::string_view path);  // by extension, of any kind that is read
+std::string_view image_kinds();             // "JPEG, PNG ...", for people
 
 // u8[H,W,C] -> u8[height,width,C]: bilinear with half-pixel centres; the filter widens with the scale
 // when shrinking, so nothing aliases (what Pillow and torchvision do to images).

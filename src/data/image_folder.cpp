@@ -5,6 +5,7 @@
 #include "data/dataset.h"
 #include "data/image.h"
 #include "data/listing.h"
+#include "data/parts.h"
 
 namespace limber {
 namespace {
@@ -39,7 +40,7 @@ Status no_class_folders(const std::string& root, const Listing& listing) {
   const auto images = static_cast<size_t>(std::count_if(listing.files.begin(), listing.files.end(),
                                                         [](const auto& f) { return is_image_name(f); }));
   if (images == 0)
-    return error(Code::kNotFound, "{}: no class folders; expected {}/<class>/*.jpg or *.png", root, root);
+    return error(Code::kNotFound, "{}: no class folders; expected {}/<class>/*.jpg, *.png ...", root, root);
   return error(
       Code::kNotFound,
       "{}: {} images but no class folders; put the images of each class into {}/<class>/, or list them "
@@ -49,27 +50,12 @@ Status no_class_folders(const std::string& root, const Listing& listing) {
 
 Status no_images(const std::string& folder, const Listing& listing) {
   if (listing.folders.empty()) {
-    return error(Code::kNotFound, "{}: a class folder without a .jpg, .jpeg or .png; add images or remove it",
-                 folder);
+    return error(Code::kNotFound, "{}: a class folder without an image ({}); add images or remove it", folder,
+                 image_kinds());
   }
   return error(Code::kNotFound,
                "{}: holds folders ({}) where the images of a class were expected; is {} itself the data set?",
                folder, quote_some(listing.folders), folder);
-}
-
-Status check_classes(const std::string& root, const ClassNames& found, const ClassNames& expected) {
-  for (const std::string& name : expected) {
-    if (std::find(found.begin(), found.end(), name) != found.end()) continue;
-    return error(Code::kNotFound,
-                 "{}: no folder for class '{}'; found {}. There must be one for each class that is known",
-                 root, name, quote_some(found));
-  }
-  for (const std::string& name : found) {
-    if (std::find(expected.begin(), expected.end(), name) != expected.end()) continue;
-    return invalid("{}: folder '{}' is not one of the {} classes ({}); remove or rename it", root, name,
-                   expected.size(), quote_some(expected));
-  }
-  return {};
 }
 
 Status add_class(const std::string& folder, uint32_t label, std::vector<ImageFolder::Image>& images) {
@@ -116,7 +102,7 @@ Result<std::unique_ptr<Dataset>> open_image_folder(const std::string& root, cons
     return error(Code::kResourceExhausted, "{}: {} class folders, at most {} are read", root,
                  listing.folders.size(), kMaxClasses);
   }
-  if (!expected.empty()) LIMBER_TRY(check_classes(root, listing.folders, expected));
+  if (!expected.empty()) LIMBER_TRY(check_class_folders(root, listing.folders, expected));
   const ClassNames& classes = expected.empty() ? listing.folders : expected;
   std::vector<ImageFolder::Image> images;
   for (size_t i = 0; i < classes.size(); ++i) {

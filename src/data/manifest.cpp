@@ -25,8 +25,11 @@ struct Row {
 struct Columns {
   size_t path = 0;
   size_t label = 1;
-  size_t fields = 2;  // in every line
+  size_t fields = 2;  // in every line; 1: the class is the path's folder
 };
+
+// What is between the fields of a line. kSpaces: the last of them, as paths may hold spaces too.
+enum class Separator : char { kComma = ',', kTab = '\t', kSpaces = ' ' };
 
 class Manifest : public Dataset {
  public:
@@ -57,14 +60,19 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
-// Takes one field off the front of `line`, with the comma behind it. Quotes inside a quoted field are
+void skip_blanks(std::string_view& line, char separator) {
+  const size_t first = line.find_first_not_of(separator == '\t' ? " " : " \t");
+  line.remove_prefix(std::min(first, line.size()));
+}
+
+// Takes one field off the front of `line`, up to the separator behind it. Quotes inside a quoted field are
 // doubled.
-Result<std::string> take_field(std::string_view& line) {
-  line = trimmed(line);
+Result<std::string> take_field(std::string_view& line, char separator) {
+  skip_blanks(line, separator);
   if (line.empty() || line[0] != '"') {
-    const size_t comma = std::min(line.find(','), line.size());
-    std::string field(trimmed(line.substr(0, comma)));
-    line.remove_prefix(comma);
+    const size_t end = std::min(line.find(separator), line.size());
+    std::string field(trimmed(line.substr(0, end)));
+    line.remove_prefix(end);
     return field;
   }
   std::string field;
@@ -79,19 +87,34 @@ Result<std::string> take_field(std::string_view& line) {
       break;
     }
   }
-  line = trimmed(line.substr(at + 1));
-  if (!line.empty() && line[0] != ',') return corrupt("text after the closing quote of a field");
+  line.remove_prefix(at + 1);
+  skip_blanks(line, separator);
+  if (!line.empty() && line[0] != separator) return corrupt("text after the closing quote of a field");
   return field;
 }
 
-Result<std::vector<std::string>> split_fields(std::string_view line) {
+// By its name, or else by its first line that is not empty.
+Separator find_separator(std::string_view text, const std::string& list) {
+  if (list.ends_with(".csv")) return Separator::kComma;
+  const size_t first = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+  const std::string_view line = text.substr(first, text.find('\n', first) - first);
+  if (trimmed(line).find('\t') != std::string_view::npos) return Separator::kTab;
+  return line.find(',') != std::string_view::npos ? Separator::kComma : Separator::kSpaces;
+}
+
+Result<std::vector<std::string>> split_fields(std::string_view line, Separator separator) {
   if (line.find('\0') != std::string_view::npos) return corrupt("a zero byte; this is not a text file");
   std::vector<std::string> fields;
+  if (separator == Separator::kSpaces) {
+    const size_t last = line.find_last_of(" \t");
+    if (last == std::string_view::npos) return std::vector{std::string(line)};
+    return std::vector{std::string(trimmed(line.substr(0, last))), std::string(line.substr(last + 1))};
+  }
   for (;;) {
-    LIMBER_ASSIGN(std::string field, take_field(line));
+    LIMBER_ASSIGN(std::string field, take_field(line, static_cast<char>(separator)));
     fields.push_back(std::move(field));
     if (line.empty()) return fields;
-    line.remove_prefix(1);  // the comma
+    line.remove_prefix(1);  // the separator
     if (fields.size() == kMaxFields) return corrupt("more than {} fields", kMaxFields);
   }
 }
@@ -114,6 +137,12 @@ bool is_header(const std::vector<std::string>& fields, Columns& columns) {
   return true;
 }
 
+Result<Row> row_of_path(std::string path, size_t line) {
+  std::string folder = std::filesystem::path(path).parent_path().filename().string();
+  if (!folder.empty()) return Row{std::move(path), std::move(folder), line};
+  return corrupt("no label for '{}', and no folder in its path that could be the class", path);
+}
+
 Result<Row> make_row(std::vector<std::string> fields, const Columns& columns, size_t line) {
   if (fields.size() != columns.fields) {
     return corrupt(
@@ -121,12 +150,14 @@ Result<Row> make_row(std::vector<std::string> fields, const Columns& columns, si
         fields.size(), columns.fields);
   }
   if (fields[columns.path].empty()) return corrupt("the path is empty");
+  if (columns.fields == 1) return row_of_path(std::move(fields[0]), line);
   if (fields[columns.label].empty()) return corrupt("the label of '{}' is empty", fields[columns.path]);
   return Row{std::move(fields[columns.path]), std::move(fields[columns.label]), line};
 }
 
-Result<std::vector<Row>> parse_rows(std::string_view text, const std::string& csv) {
+Result<std::vector<Row>> parse_rows(std::string_view text, const std::string& list) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  const Separator separator = find_separator(text, list);
   std::vector<Row> rows;
   Columns columns;
   bool first = true;
@@ -135,14 +166,17 @@ Result<std::vector<Row>> parse_rows(std::string_view text, const std::string& cs
     const std::string_view line = trimmed(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.empty()) continue;
-    auto fields = split_fields(line);
-    if (!fields.ok()) return fields.status().in(fmt::format("{}:{}", csv, number));
-    if (std::exchange(first, false) && is_header(*fields, columns)) continue;
+    auto fields = split_fields(line, separator);
+    if (!fields.ok()) return fields.status().in(fmt::format("{}:{}", list, number));
+    if (std::exchange(first, false)) {
+      if (is_header(*fields, columns)) continue;
+      columns.fields = fields->size() == 1 ? 1 : columns.fields;
+    }
     auto row = make_row(*std::move(fields), columns, number);
-    if (!row.ok()) return row.status().in(fmt::format("{}:{}", csv, number));
+    if (!row.ok()) return row.status().in(fmt::format("{}:{}", list, number));
     rows.push_back(*std::move(row));
   }
-  if (rows.empty()) return corrupt("{}: no images; expected lines of path,label", csv);
+  if (rows.empty()) return corrupt("{}: no images; expected lines of path,label", list);
   return rows;
 }
 
@@ -183,9 +217,9 @@ Result<int32_t> label_of(const Row& row, bool numbers, const Index& index, const
 
 }  // namespace
 
-Result<std::unique_ptr<Dataset>> open_manifest(const std::string& csv, const ClassNames& expected) {
-  LIMBER_ASSIGN(const std::string text, os_files().read(csv, kMaxFileBytes));
-  LIMBER_ASSIGN(std::vector<Row> rows, parse_rows(text, csv));
+Result<std::unique_ptr<Dataset>> open_manifest(const std::string& list, const ClassNames& expected) {
+  LIMBER_ASSIGN(const std::string text, os_files().read(list, kMaxFileBytes));
+  LIMBER_ASSIGN(std::vector<Row> rows, parse_rows(text, list));
   const auto all = [&rows](const auto& test) { return std::all_of(rows.begin(), rows.end(), test); };
   // Expected classes may be called "1", "2" ...: then a label that is such a name means it.
   Index index = index_of(expected);
@@ -194,16 +228,16 @@ Result<std::unique_ptr<Dataset>> open_manifest(const std::string& csv, const Cla
   ClassNames classes = expected;
   if (expected.empty()) {
     auto own = classes_of(rows, numbers);
-    if (!own.ok()) return own.status().in(csv);
+    if (!own.ok()) return own.status().in(list);
     classes = *std::move(own);
     index = index_of(classes);
   }
-  const std::filesystem::path folder = std::filesystem::path(csv).parent_path();
+  const std::filesystem::path folder = std::filesystem::path(list).parent_path();
   std::vector<Manifest::Image> images;
   images.reserve(rows.size());
   for (const Row& row : rows) {
     auto label = label_of(row, numbers, index, classes);
-    if (!label.ok()) return label.status().in(fmt::format("{}:{}", csv, row.line));
+    if (!label.ok()) return label.status().in(fmt::format("{}:{}", list, row.line));
     images.push_back({(folder / row.path).string(), *label});
   }
   return std::unique_ptr<Dataset>(std::make_unique<Manifest>(std::move(classes), std::move(images)));

@@ -4,10 +4,12 @@
 #include <filesystem>
 #include <optional>
 
+#include "data/archive.h"
 #include "data/classes.h"
 #include "data/dataset.h"
 #include "data/image.h"
 #include "data/listing.h"
+#include "data/parts.h"
 #include "data/synthetic.h"
 
 namespace limber {
@@ -17,11 +19,9 @@ namespace fs = std::filesystem;
 using Opened = Result<std::unique_ptr<Dataset>>;
 
 constexpr std::string_view kExpectation =
-    "expected <class>/*.jpg or *.png, train/ and test/ folders of these, CIFAR's data_batch_1.bin or "
-    "train.bin, "
-    "images.npy and labels.npy, train-images-idx3-ubyte[.gz] and train-labels-idx1-ubyte[.gz], or a "
-    "labels.csv "
-    "of path,label lines";
+    "expected <class>/*.jpg, *.png ..., train/ and test/ folders of these, CIFAR's data_batch_1.bin or "
+    "train.bin, images.npy and labels.npy, train-images-idx3-ubyte[.gz] and train-labels-idx1-ubyte[.gz], or "
+    "a labels.csv of path,label lines";
 
 bool is_file(const fs::path& path) {
   std::error_code ignored;
@@ -48,6 +48,10 @@ std::optional<Split> part_of(const std::string& name) {
 }
 
 bool is_idx_name(const std::string& name) { return has(lower(name), "idx"); }
+bool is_list_name(const std::string& name) {
+  const std::string text = lower(name);
+  return text.ends_with(".csv") || text.ends_with(".tsv") || text.ends_with(".txt") || text.ends_with(".lst");
+}
 bool is_npy_name(const std::string& name) { return name.ends_with(".npy"); }
 
 void replace_last(std::string& text, std::string_view from, std::string_view to) {
@@ -79,7 +83,7 @@ Opened open_pair(const std::string& images, const std::string& labels, const Cla
 // --- folders ----------------------------------------------------------------------------------------
 
 struct Candidate {
-  std::string images;  // or the CSV
+  std::string images;  // or the list
   std::string labels;
   std::optional<Split> part;
 };
@@ -95,21 +99,17 @@ std::vector<Candidate> find_pairs(const fs::path& folder, const Listing& listing
 }
 
 std::vector<Candidate> find_manifests(const fs::path& folder, const Listing& listing) {
-  constexpr std::string_view kNames[] = {"labels.csv", "manifest.csv", "annotations.csv", "train.csv",
-                                         "test.csv",   "val.csv",      "valid.csv",       "validation.csv"};
+  // Not .txt: such a file beside class folders is as often a list of classes.
+  constexpr std::string_view kNames[] = {"labels", "manifest", "annotations", "train",
+                                         "test",   "val",      "valid",       "validation"};
   std::vector<Candidate> found;
   for (const std::string& name : listing.files) {
-    if (std::find(std::begin(kNames), std::end(kNames), name) == std::end(kNames)) continue;
+    if (!name.ends_with(".csv") && !name.ends_with(".tsv")) continue;
+    const std::string_view stem = std::string_view(name).substr(0, name.size() - 4);
+    if (std::find(std::begin(kNames), std::end(kNames), stem) == std::end(kNames)) continue;
     found.push_back({(folder / name).string(), {}, part_of(name)});
   }
   return found;
-}
-
-Status no_split(const std::string& spec, Split split) {
-  return error(Code::kNotFound,
-               "{}: no {} part; expected a {}/ folder or files with '{}' in their names; name the {} images "
-               "separately",
-               spec, split_name(split), split_name(split), split_name(split), split_name(split));
 }
 
 // The one candidate that is the part asked for.
@@ -149,24 +149,6 @@ std::optional<CifarKind> cifar_kind(const Listing& listing) {
   if (listed(listing, "data_batch_1.bin") || listed(listing, "test_batch.bin")) return CifarKind::kCifar10;
   if (listed(listing, "train.bin") || listed(listing, "test.bin")) return CifarKind::kCifar100;
   return std::nullopt;
-}
-
-// The sub-folder that is the part asked for, in a folder that has one for each.
-std::optional<std::string> part_folder(const Listing& listing, Split split) {
-  constexpr std::array kTrain{"train", "training"};
-  constexpr std::array kTest{"test", "testing", "val", "valid", "validation"};
-  const std::vector<const char*> names = split == Split::kTrain
-                                             ? std::vector<const char*>(kTrain.begin(), kTrain.end())
-                                             : std::vector<const char*>(kTest.begin(), kTest.end());
-  for (const char* name : names) {
-    if (std::find(listing.folders.begin(), listing.folders.end(), name) != listing.folders.end()) return name;
-  }
-  return std::nullopt;
-}
-
-bool has_parts(const Listing& listing) {
-  const auto train = part_folder(listing, Split::kTrain), test = part_folder(listing, Split::kTest);
-  return train && (test || listing.folders.size() == 1);
 }
 
 Opened open_folder(const std::string& folder, const OpenOptions& options);
@@ -214,8 +196,9 @@ Opened open_bin(const std::string& path, const ClassNames& expected) {
 }
 
 Opened open_file(const std::string& path, const OpenOptions& options) {
+  if (is_archive_name(path)) return open_archive(path, options);
   if (options.need_split) return no_split(path, options.split);
-  if (lower(path).ends_with(".csv")) return open_manifest(path, options.expected);
+  if (is_list_name(path)) return open_manifest(path, options.expected);
   if (path.ends_with(".bin")) return open_bin(path, options.expected);
   if (is_npy_name(path) || is_idx_name(fs::path(path).filename().string())) {
     const std::string labels = labels_beside(path);
@@ -228,10 +211,13 @@ Opened open_file(const std::string& path, const OpenOptions& options) {
   }
   if (is_image_name(path)) {
     return invalid(
-        "{}: one image is not a data set; give a folder of class folders or a CSV of path,label lines", path);
+        "{}: one image is not a data set; give a folder of class folders or a list of path,label lines",
+        path);
   }
   return unsupported(
-      "{}: not a data set by its name; expected a .csv, .npy, .bin (CIFAR) or *idx* file, or a folder", path);
+      "{}: not a data set by its name; expected a .csv, .tsv, .txt, .npy, .bin (CIFAR), *idx*, .tar or .zip "
+      "file, or a folder",
+      path);
 }
 
 Opened open_synthetic_spec(const std::string& spec, const OpenOptions& options) {

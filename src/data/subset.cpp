@@ -1,8 +1,10 @@
 #include "data/subset.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
+#include "base/hash.h"
 #include "base/random.h"
 
 namespace limber {
@@ -22,6 +24,37 @@ class Subset : public Dataset {
   const std::shared_ptr<const Dataset> whole_;
   const std::vector<uint32_t> indices_;
 };
+
+// The end of an image's name that stays when the data set is moved: "<class>/<file>", "train.idx[17]".
+std::string_view own_name(std::string_view name) {
+  const size_t file = name.rfind('/');
+  if (file == std::string_view::npos || file == 0) return name;
+  const size_t folder = name.rfind('/', file - 1);
+  return folder == std::string_view::npos ? name : name.substr(folder + 1);
+}
+
+// The images of each class in an order that depends on the seed and each image's name alone.
+std::vector<std::vector<uint32_t>> shuffled_classes(const Dataset& data, uint64_t seed) {
+  std::vector<uint64_t> keys(data.size());
+  std::vector<std::vector<uint32_t>> classes(data.class_names().size());
+  for (size_t i = 0; i < data.size(); ++i) {
+    // Random spreads the hash, whose last letters alone would hardly change the order.
+    keys[i] = Random(Hasher().add(seed).add(own_name(data.name(i))).digest()).next();
+    classes[static_cast<size_t>(data.label(i))].push_back(static_cast<uint32_t>(i));
+  }
+  for (auto& images : classes) {
+    std::sort(images.begin(), images.end(),
+              [&](uint32_t a, uint32_t b) { return std::pair(keys[a], a) < std::pair(keys[b], b); });
+  }
+  return classes;
+}
+
+size_t held_of(size_t images, double share) {
+  constexpr size_t kFew = 5;  // below, an image is missed more in training than it is worth in validation
+  const auto wanted = static_cast<size_t>(std::lround(static_cast<double>(images) * share));
+  if (images < 2) return 0;
+  return std::clamp<size_t>(wanted, images < kFew ? 0 : 1, images - 1);
+}
 
 }  // namespace
 
@@ -46,6 +79,29 @@ Result<SplitDataset> hold_out(std::shared_ptr<const Dataset> whole, size_t count
   SplitDataset split;
   LIMBER_ASSIGN(split.held, make_subset(whole, {order.begin(), middle}));
   LIMBER_ASSIGN(split.rest, make_subset(whole, {middle, order.end()}));
+  return split;
+}
+
+Result<SplitDataset> hold_out_per_class(std::shared_ptr<const Dataset> whole, double share, uint64_t seed) {
+  if (!(share > 0 && share < 1))
+    return invalid("a share of {} to hold out, expected one between 0 and 1", share);
+  const auto classes = shuffled_classes(*whole, seed);
+  const auto count = [&](const auto& images) { return held_of(images.size(), share); };
+  const bool few = std::all_of(classes.begin(), classes.end(), [&](const auto& c) { return count(c) == 0; });
+  std::vector<uint32_t> rest, held;
+  for (const auto& images : classes) {
+    const size_t taken = few && images.size() > 1 ? 1 : count(images);
+    const auto middle = images.begin() + static_cast<std::ptrdiff_t>(taken);
+    held.insert(held.end(), images.begin(), middle);
+    rest.insert(rest.end(), middle, images.end());
+  }
+  if (held.empty())
+    return invalid("no class has two images, so none can be held out; give validation images separately");
+  std::sort(rest.begin(), rest.end());
+  std::sort(held.begin(), held.end());
+  SplitDataset split;
+  LIMBER_ASSIGN(split.held, make_subset(whole, std::move(held)));
+  LIMBER_ASSIGN(split.rest, make_subset(whole, std::move(rest)));
   return split;
 }
 

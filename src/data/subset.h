@@ -18,4 +18,10 @@ struct SplitDataset {
 // kInvalidArgument unless both have an image.
 Result<SplitDataset> hold_out(std::shared_ptr<const Dataset> whole, size_t count, uint64_t seed);
 
+// A share of each class's images is held, for validation; the same for a seed and the same files, wherever
+// and in whatever order they are stored. At least one image of each class stays in the rest; a class of fewer
+// than five images may have none held. kInvalidArgument unless 0 < share < 1, or when no class has two
+// images.
+Result<SplitDataset> hold_out_per_class(std::shared_ptr<const Dataset> whole, double share, uint64_t seed);
+
 }  // namespace limber

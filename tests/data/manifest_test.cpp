@@ -39,6 +39,34 @@ TEST(Manifest, HeaderNamesTheColumns) {
   EXPECT_EQ((*data)->class_names(), (ClassNames{"0", "1"}));
 }
 
+TEST(Manifest, TabsAndSpacesSeparateToo) {
+  const Folder folder;
+  const auto same = [&](const char* name, const std::string& text) {
+    const auto data = open_manifest(folder.write(name, text));
+    ASSERT_TRUE(data.ok()) << data.status().message();
+    EXPECT_EQ((*data)->class_names(), (ClassNames{"cat", "dog"}));
+    EXPECT_EQ(labels_of(**data), (std::vector<int64_t>{1, 0}));
+    EXPECT_EQ((*data)->name(0), folder / "my dog.png");
+  };
+  same("a.tsv", "my dog.png\tdog\nb.png\tcat\n");
+  same("b.tsv", "label\timage\ndog\t\"my dog.png\"\ncat\tb.png\n");
+  same("c.txt", "my dog.png   dog\nb.png cat\n");
+  same("d.txt", "path label\nmy dog.png dog\nb.png cat\n");
+  same("e.txt", "my dog.png,dog\nb.png,cat\n");
+}
+
+TEST(Manifest, WithoutLabelsTheFolderIsTheClass) {
+  const Folder folder;
+  const auto data = open_manifest(folder.write("list.txt", "x/dog/1.png\ncat/2.png\n"));
+  ASSERT_TRUE(data.ok()) << data.status().message();
+  EXPECT_EQ((*data)->class_names(), (ClassNames{"cat", "dog"}));
+  EXPECT_EQ(labels_of(**data), (std::vector<int64_t>{1, 0}));
+  expect_failure(open_manifest(folder.write("bad.txt", "cat/2.png\n3.png\n")), Code::kCorrupt,
+                 {"bad.txt:2", "no label for '3.png'"});
+  expect_failure(open_manifest(folder.write("mixed.txt", "cat/2.png\ncat/3.png dog\n")), Code::kCorrupt,
+                 {"mixed.txt:2", "2 fields where 1"});
+}
+
 TEST(Manifest, ExpectedClassesRule) {
   const Folder folder;
   const auto names = folder.write("n.csv", "a.png,dog\nb.png,cat\n");
