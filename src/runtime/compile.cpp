@@ -120,10 +120,10 @@ Result<std::shared_ptr<Parameters>> trial_parameters(const Job& job) {
 // Times of single layers say little about caches shared by all of them: the candidates run as a whole.
 // Returns the index of the fastest.
 Result<size_t> fastest(const Job& job, const std::vector<Assignment>& assignments) {
-  std::shared_ptr<SharedMemory> memory;  // as in training, where one arena serves all plans
+  std::shared_ptr<WorkArena> memory;  // as in training, where one arena serves all plans
   const std::vector<bool> updated = job.graph.updated();
   if (std::find(updated.begin(), updated.end(), true) != updated.end()) {
-    LIMBER_ASSIGN(memory, SharedMemory::reserve(job.options.max_bytes));
+    LIMBER_ASSIGN(memory, WorkArena::reserve(job.options.max_bytes));
   }
   std::unique_ptr<Session> champion;
   size_t winner = 0;

@@ -1,7 +1,5 @@
 #include "runtime/session.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 
 #include "base/clock.h"
@@ -24,34 +22,8 @@ Status run_once(const Kernel& kernel, const void* input, void* output) {
 
 Session::~Session() = default;
 
-Result<std::shared_ptr<SharedMemory>> SharedMemory::reserve(size_t bytes) {
-  void* arena =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (arena == MAP_FAILED)
-    return error(Code::kResourceExhausted, "cannot reserve {} bytes of address space", bytes);
-  static_cast<void>(madvise(arena, bytes, MADV_HUGEPAGE));  // only an optimisation
-  return std::shared_ptr<SharedMemory>(new SharedMemory(static_cast<std::byte*>(arena), bytes));
-}
-
-SharedMemory::~SharedMemory() { munmap(arena_, bytes_); }
-
-void SharedMemory::trim(size_t bytes) {
-  constexpr size_t kPage = size_t{2} << 20;
-  const size_t keep = (bytes + kPage - 1) / kPage * kPage;
-  if (keep < bytes_) static_cast<void>(madvise(arena_ + keep, bytes_ - keep, MADV_DONTNEED));
-}
-
-Result<std::shared_ptr<Buffer>> SharedMemory::input(const std::string& name, size_t bytes) {
-  std::shared_ptr<Buffer>& buffer = inputs_[name];
-  if (buffer == nullptr || buffer->size() < bytes) {
-    LIMBER_ASSIGN(buffer, Buffer::allocate(bytes));
-    std::fill_n(buffer->data(), bytes, std::byte{0});
-  }
-  return buffer;
-}
-
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Plan> plan,
-                                                 std::shared_ptr<SharedMemory> shared) {
+                                                 std::shared_ptr<WorkArena> shared) {
   std::unique_ptr<Session> session(new Session(std::move(plan), std::move(shared)));
   LIMBER_TRY(session->allocate());
   LIMBER_TRY(session->refresh());

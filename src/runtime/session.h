@@ -1,12 +1,12 @@
 // A plan with memory: what runs.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/plan.h"
+#include "runtime/work_arena.h"
 
 namespace limber {
 
@@ -19,35 +19,12 @@ struct Profile {
   double total_s = 0;  // median of whole runs, without per-step timing
 };
 
-// Memory for sessions of which only one runs at a time, such as the plans of one training: their arenas
-// are the same memory, and so are inputs of one name. Not thread-safe.
-class SharedMemory {
- public:
-  // Address space for arenas of up to `bytes`; pages become memory when a plan uses them.
-  static Result<std::shared_ptr<SharedMemory>> reserve(size_t bytes);
-  ~SharedMemory();
-  SharedMemory(const SharedMemory&) = delete;
-  SharedMemory& operator=(const SharedMemory&) = delete;
-
-  size_t bytes() const { return bytes_; }
-  std::byte* arena() const { return arena_; }
-  // Gives what lies above the first `bytes` of the arena back to the system.
-  void trim(size_t bytes);
-  Result<std::shared_ptr<Buffer>> input(const std::string& name, size_t bytes);
-
- private:
-  SharedMemory(std::byte* arena, size_t bytes) : arena_(arena), bytes_(bytes) {}
-  std::byte* arena_;
-  size_t bytes_;
-  std::map<std::string, std::shared_ptr<Buffer>> inputs_;
-};
-
 // One session per thread; many sessions may share a plan and its parameters. Inputs and outputs are
 // memory of the session: fill the inputs, run, read the outputs before the next run.
 class Session {
  public:
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Plan> plan,
-                                                 std::shared_ptr<SharedMemory> shared = nullptr);
+                                                 std::shared_ptr<WorkArena> shared = nullptr);
   ~Session();
 
   const Plan& plan() const { return *plan_; }
@@ -73,7 +50,7 @@ class Session {
   Result<Profile> profile(int runs);
 
  private:
-  Session(std::shared_ptr<const Plan> plan, std::shared_ptr<SharedMemory> shared)
+  Session(std::shared_ptr<const Plan> plan, std::shared_ptr<WorkArena> shared)
       : plan_(std::move(plan)), shared_(std::move(shared)) {}
   Status allocate();
   Status refresh();  // what derives from parameters that changed, and the kernels that read it
@@ -90,7 +67,7 @@ class Session {
   std::byte* address(int slot) const;
 
   std::shared_ptr<const Plan> plan_;
-  std::shared_ptr<SharedMemory> shared_;
+  std::shared_ptr<WorkArena> shared_;
   uint64_t version_ = 0;                        // of all parameters, when they were last looked at
   std::vector<uint64_t> made_;                  // by Plan::statics: the newest leaf it was made from
   std::vector<bool> kept_;                      // by slot: a static that steps read, not just other statics

@@ -86,7 +86,7 @@ Result<std::unique_ptr<BlockRunner>> BlockRunner::create(const ElasticModel& mod
   if (options.batch < 1) return invalid("batches of {} images, expected 1 or more", options.batch);
   std::unique_ptr<BlockRunner> runner(new BlockRunner(model, std::move(backends), options));
   LIMBER_ASSIGN(runner->classes_, count_classes(model.base));
-  LIMBER_ASSIGN(runner->memory_, SharedMemory::reserve(CompileOptions{}.max_bytes));
+  LIMBER_ASSIGN(runner->memory_, WorkArena::reserve(CompileOptions{}.max_bytes));
   return runner;
 }
 

@@ -29,7 +29,7 @@ class FrozenTeacher : public ExitTeacher {
       : model_(model), backends_(backends), options_(options), targets_(std::move(targets)) {}
 
   Status prepare() {
-    LIMBER_ASSIGN(memory_, SharedMemory::reserve(CompileOptions{}.max_bytes));
+    LIMBER_ASSIGN(memory_, WorkArena::reserve(CompileOptions{}.max_bytes));
     LIMBER_TRY(make_blocks());
     for (const Exit& exit : model_.exits) LIMBER_TRY(add_pupil(exit).in(fmt::format("exit '{}'", exit.name)));
     return {};
@@ -99,7 +99,7 @@ class FrozenTeacher : public ExitTeacher {
   const std::vector<std::shared_ptr<Backend>> backends_;
   const ExitTrainerOptions options_;
   const std::shared_ptr<ExitTargets> targets_;
-  std::shared_ptr<SharedMemory> memory_;  // of what runs, one at a time; outputs lie elsewhere
+  std::shared_ptr<WorkArena> memory_;  // of what runs, one at a time; outputs lie elsewhere
   std::unique_ptr<Session> blocks_;
   std::vector<std::unique_ptr<TrainingSession>> pupils_;  // by exit
   std::vector<float> wanted_;                             // of the batch, for the next exit

@@ -34,7 +34,7 @@ Result<std::unique_ptr<VariantTuner>> VariantTuner::create(
   for (const std::string& name : symbols(model.base)) how.symbols[name] = options.batch;
   LIMBER_ASSIGN(auto plan, compile(logits_of(model.base), model.params, backends, how));
   LIMBER_ASSIGN(made->original_, Session::create(std::move(plan)));
-  LIMBER_ASSIGN(made->memory_, SharedMemory::reserve(kTuneArenaBytes));
+  LIMBER_ASSIGN(made->memory_, WorkArena::reserve(kTuneArenaBytes));
   for (const Variant& variant : variants) LIMBER_TRY(made->add(model, variant, backends));
   return made;
 }

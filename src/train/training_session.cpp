@@ -39,7 +39,7 @@ Result<std::unique_ptr<TrainingSession>> TrainingSession::create(
   if (made->trainable_.empty()) return invalid("the model has no parameter that can be trained");
   made->memory_ = options.memory;
   if (made->memory_ == nullptr) {
-    LIMBER_ASSIGN(made->memory_, SharedMemory::reserve(physical_memory()));
+    LIMBER_ASSIGN(made->memory_, WorkArena::reserve(physical_memory()));
   }
   std::vector<std::string> first = made->trainable_;
   if (options.choose) {

@@ -32,7 +32,7 @@ struct TrainingOptions {
   // first. Where they are measured, the first set decides.
   bool many_sets = false;
   // Where steps run, shared with others that run in turn; null: memory of its own.
-  std::shared_ptr<SharedMemory> memory;
+  std::shared_ptr<WorkArena> memory;
   size_t max_plans = 256;  // compiled sets that are kept; the one unused for longest goes first
   // Bytes for what the part below the first trained tensor makes of each of `samples` images, so that later
   // epochs need not compute it again; 0: none. Right only when an image is the same in every epoch.
@@ -72,7 +72,7 @@ class TrainingSession {
   const TrainingOptions& options() const { return options_; }
   const Graph& prepared() const { return prepared_; }
   const std::shared_ptr<Parameters>& params() const { return params_; }
-  const std::shared_ptr<SharedMemory>& memory() const { return memory_; }
+  const std::shared_ptr<WorkArena>& memory() const { return memory_; }
   // Every parameter that can be trained, in the order the model reads them.
   const std::vector<std::string>& trainable() const { return trainable_; }
   const std::vector<std::string>& trained() const { return trained_; }
@@ -159,7 +159,7 @@ class TrainingSession {
   Graph prepared_;
   std::vector<std::string> trainable_, trained_;
   Thrift thrift_ = Thrift::kTime;
-  std::shared_ptr<SharedMemory> memory_;
+  std::shared_ptr<WorkArena> memory_;
   std::list<Entry> sessions_;  // the one used last first
   std::map<std::string, std::list<Entry>::iterator> by_key_;
   Session* active_ = nullptr;           // ran last; holds what derives from parameters

@@ -1,4 +1,4 @@
-#include "plan/arena.h"
+#include "runtime/arena_offsets.h"
 
 #include <algorithm>
 #include <numeric>
@@ -84,8 +84,8 @@ std::vector<size_t> ordered(std::span<const Lifetime> lifetimes, Less less) {
 
 }  // namespace
 
-ArenaPlan plan_arena(std::span<const Lifetime> lifetimes) {
-  ArenaPlan best;
+ArenaOffsets place_in_arena(std::span<const Lifetime> lifetimes) {
+  ArenaOffsets best;
   best.live_bytes = largest_live_set(lifetimes);
   best.bytes = SIZE_MAX;
   Placer placer(lifetimes);
