@@ -19,8 +19,12 @@ struct Profile {
   double total_s = 0;  // median of whole runs, without per-step timing
 };
 
-// One session per thread; many sessions may share a plan and its parameters. Inputs and outputs are
-// memory of the session: fill the inputs, run, read the outputs before the next run.
+// One session per thread; many sessions may share a plan and its weights, packed ones too. Inputs and outputs
+// are memory of the session: fill the inputs, run, read the outputs before the next run.
+//
+// A session over a snapshot (see ir/parameters.h) runs with exactly its weights, whoever trains meanwhile,
+// and keeps it alive until use() moves it on. A session over a working set takes turns with whatever updates
+// it.
 class Session {
  public:
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Plan> plan,
@@ -38,27 +42,43 @@ class Session {
   // updates parameters). When a parameter changed since the last run and not by it, what derives from it
   // is refreshed first (this allocates).
   Status run();
+
+  // From the next run on, the weights of this snapshot. Does nothing when it has them already; otherwise
+  // makes, or takes from sessions that did, what derives from tensors that changed. When a tensor is missing
+  // or has another type, the session keeps the weights it has; when memory runs out, the next run tries
+  // again. REQUIRES: the plan updates nothing
+  Status use(const WeightSnapshot& snapshot);
+  // The same with what was published last: one atomic load when that is what the session has.
+  Status use(const PublishedWeights& published) {
+    return published.version() == snapshot_version_ ? Status() : use(published.current());
+  }
+  uint64_t snapshot_version() const { return snapshot_version_; }  // of what it uses; 0: a working set
   // The same; seconds[i] becomes the time of step i.
   Status run_timed(std::vector<double>& seconds);
 
   // Lets go of what derives from parameters until the next run or resume(), which make it again or share
   // what another session holds.
   void suspend();
-  Status resume() { return plan_->params->version() == version_ ? Status() : refresh(); }
+  Status resume() { return weights_->state() == state_ ? Status() : refresh(); }
 
   // Runs `runs` times as it is, then `runs` times with a clock around every step.
   Result<Profile> profile(int runs);
 
  private:
   Session(std::shared_ptr<const Plan> plan, std::shared_ptr<WorkArena> shared)
-      : plan_(std::move(plan)), shared_(std::move(shared)) {}
+      : plan_(std::move(plan)),
+        shared_(std::move(shared)),
+        weights_(plan_->params),
+        snapshot_version_(plan_->snapshot_version) {}
   Status allocate();
   Status refresh();  // what derives from parameters that changed, and the kernels that read it
+  Status refresh_statics();
+  std::vector<uint64_t> current_stamps() const;
   Status fetch_leaves(const std::vector<bool>& wanted);
   Result<std::shared_ptr<Buffer>> pack_parameter(const Slot& slot);
-  std::vector<bool> stale_statics(const std::vector<uint64_t>& newest, std::vector<bool>& wanted);
-  std::shared_ptr<Buffer> find_shared(const StaticStep& fixed, uint64_t version) const;
-  Status make_static(const StaticStep& fixed, uint64_t version);
+  std::vector<bool> stale_statics(const std::vector<uint64_t>& stamps, std::vector<bool>& wanted);
+  std::shared_ptr<Buffer> find_shared(const StaticStep& fixed, uint64_t stamp) const;
+  Status make_static(const StaticStep& fixed, uint64_t stamp);
   void release(size_t slot);
   size_t root_of(int slot) const;
   Status bind();
@@ -68,8 +88,10 @@ class Session {
 
   std::shared_ptr<const Plan> plan_;
   std::shared_ptr<WorkArena> shared_;
-  uint64_t version_ = 0;                        // of all parameters, when they were last looked at
-  std::vector<uint64_t> made_;                  // by Plan::statics: the newest leaf it was made from
+  std::shared_ptr<const Parameters> weights_;
+  uint64_t snapshot_version_;
+  uint64_t state_ = 0;                          // of weights_ when they were last looked at; 0: never
+  std::vector<uint64_t> made_;                  // by Plan::statics: the stamp of what it was made from
   std::vector<bool> kept_;                      // by slot: a static that steps read, not just other statics
   std::vector<const std::byte*> bound_;         // by slot: its memory at the last bind()
   std::shared_ptr<Buffer> arena_;               // unless the arena is shared
