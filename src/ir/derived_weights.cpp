@@ -2,7 +2,15 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
+
 namespace limber {
+
+uint64_t DerivedWeights::stamp(std::span<const uint64_t> versions) {
+  Hasher hasher;
+  for (uint64_t version : versions) hasher.add(version);
+  return std::max<uint64_t>(1, hasher.digest());
+}
 
 std::shared_ptr<Buffer> DerivedWeights::find(std::string_view key, uint64_t stamp) const {
   const std::lock_guard lock(mutex_);
@@ -24,6 +32,11 @@ size_t DerivedWeights::alive() const {
   const std::lock_guard lock(mutex_);
   return static_cast<size_t>(std::count_if(buffers_.begin(), buffers_.end(),
                                            [](const auto& entry) { return !entry.second.expired(); }));
+}
+
+size_t DerivedWeights::size() const {
+  const std::lock_guard lock(mutex_);
+  return buffers_.size();
 }
 
 }  // namespace limber

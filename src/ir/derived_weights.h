@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,9 +19,13 @@ namespace limber {
 // it. Thread-safe.
 class DerivedWeights {
  public:
+  // Equal ones for equal Parameters::versions(). Never 0.
+  static uint64_t stamp(std::span<const uint64_t> versions);
+
   std::shared_ptr<Buffer> find(std::string_view key, uint64_t stamp) const;
   void keep(std::string_view key, uint64_t stamp, const std::shared_ptr<Buffer>& buffer);
   size_t alive() const;  // buffers that somebody holds
+  size_t size() const;   // entries
 
  private:
   mutable std::mutex mutex_;

@@ -1,6 +1,7 @@
 #include "runtime/compile.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -28,10 +29,11 @@ Status check_sizes(const Graph& graph, size_t max_bytes) {
 // What is compiled over which weights.
 struct Job {
   CompileContext context;
-  std::shared_ptr<const Parameters> params;
-  std::shared_ptr<Parameters> working_set;
-  uint64_t snapshot_version = 0;
+  std::shared_ptr<Parameters> params;      // or
+  std::optional<WeightSnapshot> snapshot;  // or neither, when nothing is made
   const CompileSettings& settings;
+
+  const Parameters* weights() const { return snapshot ? &snapshot->weights() : params.get(); }
 };
 
 bool updates(const Graph& graph) {
@@ -39,16 +41,13 @@ bool updates(const Graph& graph) {
                      [](const Output& o) { return o.into != kNoValue; });
 }
 
-// `trial`, when given, takes the place of the job's weights.
 Result<std::shared_ptr<const Plan>> make_plan(const Job& job, Assignment assignment,
-                                              const std::shared_ptr<Parameters>& trial = nullptr) {
+                                              std::shared_ptr<Parameters> params) {
   LIMBER_TRY(prepare(job.context.graph, assignment));
   store_packed(job.context, assignment);
   auto plan = std::make_shared<Plan>();
   plan->graph = job.context.graph;
-  plan->params = trial != nullptr ? trial : job.params;
-  plan->working_set = trial != nullptr ? trial : job.working_set;
-  plan->snapshot_version = job.snapshot_version;
+  plan->params = std::move(params);
   plan->backends = job.context.backends;
   plan->threads = thread_count(job.settings);
   plan->predicted_seconds = assignment.seconds;
@@ -104,7 +103,7 @@ Result<std::shared_ptr<Parameters>> trial_parameters(const Job& job) {
   for (uint32_t v = 0; v < graph.num_values(); ++v) {
     const Value& value = graph.values()[v];
     if (value.role != Role::kParameter && value.role != Role::kState) continue;
-    LIMBER_ASSIGN(Tensor tensor, job.params->get(value.name));
+    LIMBER_ASSIGN(Tensor tensor, job.weights()->get(value.name));
     if (updated[v]) {
       LIMBER_ASSIGN(tensor, tensor.copy());
     }
@@ -124,12 +123,13 @@ Result<size_t> fastest(const Job& job, const std::vector<Assignment>& assignment
   std::unique_ptr<Session> champion;
   size_t winner = 0;
   for (size_t i = 0; i < assignments.size(); ++i) {
-    std::shared_ptr<Parameters> trial;
+    std::shared_ptr<Parameters> params = job.params;
     if (trains) {
-      LIMBER_ASSIGN(trial, trial_parameters(job));
+      LIMBER_ASSIGN(params, trial_parameters(job));
     }
-    LIMBER_ASSIGN(auto plan, make_plan(job, assignments[i], trial));
-    LIMBER_ASSIGN(auto challenger, Session::create(std::move(plan), memory));
+    LIMBER_ASSIGN(auto plan, make_plan(job, assignments[i], std::move(params)));
+    LIMBER_ASSIGN(auto challenger, job.snapshot ? Session::create(std::move(plan), *job.snapshot)
+                                                : Session::create(std::move(plan), memory));
     if (champion && !is_faster(*challenger, *champion)) continue;
     champion = std::move(challenger);
     winner = i;
@@ -143,7 +143,7 @@ Status begin(Job& job, const Graph& graph) {
   LIMBER_ASSIGN(const auto symbols, bind_dimensions(graph, job.settings));
   LIMBER_ASSIGN(context.graph, bind(graph, symbols));
   LIMBER_TRY(check_sizes(context.graph, job.settings.max_bytes));
-  if (job.params != nullptr) LIMBER_TRY(check_parameters(context.graph, *job.params));
+  if (job.weights() != nullptr) LIMBER_TRY(check_parameters(context.graph, *job.weights()));
   if (job.settings.optimize) LIMBER_TRY(optimize_for_inference(context.graph));
   context.statics = static_values(context.graph);
   for (const auto& backend : context.backends)
@@ -156,7 +156,7 @@ Result<std::shared_ptr<const Plan>> run(Job& job, const Graph& graph) {
   LIMBER_TRY(begin(job, graph));
   if (job.settings.assignment >= 0) {
     LIMBER_ASSIGN(Assignment assignment, find_assignment(job.context, job.settings.assignment));
-    return make_plan(job, std::move(assignment));
+    return make_plan(job, std::move(assignment), job.params);
   }
   LIMBER_ASSIGN(std::vector<Assignment> assignments, find_assignments(job.context));
 
@@ -164,17 +164,24 @@ Result<std::shared_ptr<const Plan>> run(Job& job, const Graph& graph) {
   const std::string key = fmt::format("plan {:016x}", hash(job.context.graph));
   if (const auto known = chief.recall(key)) {
     for (Assignment& assignment : assignments) {
-      if (assignment.id == *known) return make_plan(job, std::move(assignment));
+      if (assignment.id == *known) return make_plan(job, std::move(assignment), job.params);
     }
   }
-  if (!chief.measures() || assignments.size() == 1) return make_plan(job, std::move(assignments.front()));
+  if (!chief.measures() || assignments.size() == 1)
+    return make_plan(job, std::move(assignments.front()), job.params);
   LIMBER_ASSIGN(const size_t winner, fastest(job, assignments));
   trim_heap();
   chief.remember(key, assignments[winner].id);
-  return make_plan(job, std::move(assignments[winner]));
+  return make_plan(job, std::move(assignments[winner]), job.params);
 }
 
 }  // namespace
+
+CompileSettings batch_settings(const Graph& graph, int64_t batch, int threads) {
+  CompileSettings settings{.threads = threads};
+  for (const std::string& name : symbols(graph)) settings.symbols[name] = batch;
+  return settings;
+}
 
 int thread_count(const CompileSettings& settings) {
   return settings.threads > 0 ? settings.threads : available_cores();
@@ -188,8 +195,8 @@ Result<std::map<std::string, int64_t>> bind_dimensions(const Graph& graph, const
   }
   for (ValueId input : graph.inputs()) {
     const Shape& shape = graph.type(input).shape;
-    if (settings.batch < 1 || shape.rank() == 0 || shape[0].is_constant()) continue;
-    values.emplace(shape[0].symbol().name(), settings.batch);
+    if (shape.rank() == 0 || shape[0].is_constant()) continue;
+    values.emplace(shape[0].symbol().name(), std::max<int64_t>(1, settings.batch));
   }
   for (ValueId input : graph.inputs()) {
     for (const Dim& dim : graph.type(input).shape) {
@@ -220,10 +227,7 @@ Result<std::shared_ptr<const Plan>> compile(const Graph& graph, std::shared_ptr<
                                             std::vector<std::shared_ptr<Backend>> backends,
                                             const CompileSettings& settings) {
   LIMBER_ASSERT(!backends.empty() && params != nullptr);
-  Job job{.context = {.backends = std::move(backends)},
-          .params = params,
-          .working_set = params,
-          .settings = settings};
+  Job job{.context = {.backends = std::move(backends)}, .params = std::move(params), .settings = settings};
   return run(job, graph);
 }
 
@@ -235,10 +239,7 @@ Result<std::shared_ptr<const Plan>> compile(const Graph& graph, const WeightSnap
     return invalid(
         "graph '{}' updates parameters, and a snapshot never changes; compile it over a working set",
         graph.name);
-  Job job{.context = {.backends = std::move(backends)},
-          .params = weights.shared_weights(),
-          .snapshot_version = weights.version(),
-          .settings = settings};
+  Job job{.context = {.backends = std::move(backends)}, .snapshot = weights, .settings = settings};
   return run(job, graph);
 }
 

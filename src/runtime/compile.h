@@ -13,7 +13,7 @@ namespace limber {
 // What a caller may choose about a compile. Whoever has settings of its own embeds this or is made of it.
 struct CompileSettings {
   int threads = 1;    // 0: every core this process may use
-  int64_t batch = 0;  // value of the open first dimensions of inputs; 0: `symbols` has them
+  int64_t batch = 1;  // value of open first dimensions of inputs that `symbols` does not name; 0: 1
   std::map<std::string, int64_t> symbols;  // what each symbolic dimension is
   bool optimize = true;                    // run the inference passes first
   // The Plan::assignment of a plan for a similar graph: choices are then made in the same way, and nothing
@@ -22,6 +22,9 @@ struct CompileSettings {
   // Largest single tensor and largest arena that are accepted; hostile shapes stop here.
   size_t max_bytes = size_t{64} << 30;
 };
+
+// For graphs in which only the batch is open, wherever it stands: inside a model it need not come first.
+CompileSettings batch_settings(const Graph& graph, int64_t batch, int threads);
 
 int thread_count(const CompileSettings& settings);  // at least 1
 
@@ -36,7 +39,8 @@ Result<std::map<std::string, int64_t>> bind_dimensions(const Graph& graph, const
 Result<std::shared_ptr<const Plan>> compile(const Graph& graph, std::shared_ptr<Parameters> params,
                                             std::vector<std::shared_ptr<Backend>> backends,
                                             const CompileSettings& settings);
-// Over weights that never change, for a graph that updates none. Sessions may move on to later snapshots.
+// For a graph that updates nothing: its sessions are given a snapshot each, this one or another with the same
+// types. The plan holds none.
 Result<std::shared_ptr<const Plan>> compile(const Graph& graph, const WeightSnapshot& weights,
                                             std::vector<std::shared_ptr<Backend>> backends,
                                             const CompileSettings& settings);

@@ -53,10 +53,8 @@ struct StaticStep {
 
 // Immutable after compile(): may be shared by sessions on any thread.
 struct Plan {
-  Graph graph;                                     // bound and transformed: what the steps execute
-  std::shared_ptr<const Parameters> params;        // what sessions begin with: a snapshot, or the working set
-  std::shared_ptr<Parameters> working_set;         // the same, to be updated; nullptr over a snapshot
-  uint64_t snapshot_version = 0;                   // WeightSnapshot::version(); 0 over a working set
+  Graph graph;                         // bound and transformed: what the steps execute
+  std::shared_ptr<Parameters> params;  // its working set; nullptr when sessions bring a snapshot each
   std::vector<std::shared_ptr<Backend>> backends;  // keeps layouts and kernels alive
   int threads = 1;
 

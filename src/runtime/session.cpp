@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/median.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -11,14 +10,6 @@
 
 namespace limber {
 namespace {
-
-// Of the versions of what something is made from: equal stamps, equal weights. Never 0.
-uint64_t stamp_of(std::span<const uint64_t> versions) {
-  if (versions.size() == 1) return versions[0];
-  Hasher hasher;
-  for (uint64_t version : versions) hasher.add(version);
-  return hasher.digest();
-}
 
 Status run_once(const Kernel& kernel, const void* input, void* output) {
   LIMBER_ASSIGN(const auto scratch, Buffer::allocate(kernel.scratch_bytes()));
@@ -33,9 +24,20 @@ Session::~Session() = default;
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Plan> plan,
                                                  std::shared_ptr<WorkArena> shared) {
+  LIMBER_ASSERT(plan->params != nullptr);
   std::unique_ptr<Session> session(new Session(std::move(plan), std::move(shared)));
   LIMBER_TRY(session->allocate());
   LIMBER_TRY(session->refresh());
+  return session;
+}
+
+Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Plan> plan,
+                                                 const WeightSnapshot& weights,
+                                                 std::shared_ptr<WorkArena> shared) {
+  LIMBER_ASSERT(plan->params == nullptr);
+  std::unique_ptr<Session> session(new Session(std::move(plan), std::move(shared)));
+  LIMBER_TRY(session->allocate());
+  LIMBER_TRY(session->use(weights));
   return session;
 }
 
@@ -128,12 +130,12 @@ Status Session::run_timed(std::vector<double>& seconds) {
 
 // Own updates need no refresh: nothing static depends on what the plan updates.
 void Session::note_updates() {
-  const uint64_t state = plan_->working_set->mark_changed(plan_->updates);
+  const uint64_t state = plan_->params->mark_changed(plan_->updates);
   if (state == state_ + 1) state_ = state;
 }
 
 Status Session::use(const WeightSnapshot& snapshot) {
-  LIMBER_ASSERT(plan_->updates.empty());
+  LIMBER_ASSERT(plan_->params == nullptr);
   if (snapshot.shared_weights() == weights_) return {};
   LIMBER_TRY(check_parameters(plan_->graph, snapshot.weights()));
   weights_ = snapshot.shared_weights();
@@ -157,7 +159,7 @@ std::vector<uint64_t> Session::current_stamps() const {
   for (const StaticStep& fixed : plan_->statics) {
     std::vector<uint64_t> own;
     for (int leaf : fixed.leaves) own.push_back(versions[static_cast<size_t>(leaf)]);
-    stamps.push_back(stamp_of(own));
+    stamps.push_back(DerivedWeights::stamp(own));
   }
   return stamps;
 }
@@ -227,7 +229,7 @@ Status Session::fetch_leaves(const std::vector<bool>& wanted) {
     if (value.producer != kNoNode) continue;
     Tensor tensor = value.constant;
     if (slot.leaf >= 0) {
-      LIMBER_ASSIGN(tensor, written ? plan_->working_set->writable(value.name) : weights_->get(value.name));
+      LIMBER_ASSIGN(tensor, written ? plan_->params->writable(value.name) : weights_->get(value.name));
     }
     owned_[i] = Buffer::borrow(tensor.raw(), tensor.bytes(), tensor.buffer());
   }
@@ -238,11 +240,11 @@ Status Session::fetch_leaves(const std::vector<bool>& wanted) {
 // Makes the parameter one that is held as this plan updates it. What was packed while it was not trained
 // becomes the parameter itself.
 Result<std::shared_ptr<Buffer>> Session::pack_parameter(const Slot& slot) {
-  Parameters& params = *plan_->working_set;
+  Parameters& params = *plan_->params;
   Backend& backend = *plan_->backends.front();
   const auto leaf = static_cast<size_t>(slot.leaf);
   const std::string &name = plan_->leaves[leaf], &key = plan_->packed[leaf];
-  auto buffer = params.derived().find(key, stamp_of(params.versions(std::span(&name, 1))));
+  auto buffer = params.derived().find(key, DerivedWeights::stamp(params.versions(std::span(&name, 1))));
   if (buffer == nullptr) {
     LIMBER_ASSIGN(const Tensor plain, params.get(name));
     LIMBER_ASSIGN(buffer, Buffer::allocate(slot.bytes));

@@ -29,6 +29,10 @@ class Session {
  public:
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Plan> plan,
                                                  std::shared_ptr<WorkArena> shared = nullptr);
+  // For a plan that was compiled over a snapshot.
+  static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Plan> plan,
+                                                 const WeightSnapshot& weights,
+                                                 std::shared_ptr<WorkArena> shared = nullptr);
   ~Session();
 
   const Plan& plan() const { return *plan_; }
@@ -46,7 +50,7 @@ class Session {
   // From the next run on, the weights of this snapshot. Does nothing when it has them already; otherwise
   // makes, or takes from sessions that did, what derives from tensors that changed. When a tensor is missing
   // or has another type, the session keeps the weights it has; when memory runs out, the next run tries
-  // again. REQUIRES: the plan updates nothing
+  // again. REQUIRES: the plan was compiled over a snapshot
   Status use(const WeightSnapshot& snapshot);
   // The same with what was published last: one atomic load when that is what the session has.
   Status use(const PublishedWeights& published) {
@@ -66,10 +70,7 @@ class Session {
 
  private:
   Session(std::shared_ptr<const Plan> plan, std::shared_ptr<WorkArena> shared)
-      : plan_(std::move(plan)),
-        shared_(std::move(shared)),
-        weights_(plan_->params),
-        snapshot_version_(plan_->snapshot_version) {}
+      : plan_(std::move(plan)), shared_(std::move(shared)), weights_(plan_->params) {}
   Status allocate();
   Status refresh();  // what derives from parameters that changed, and the kernels that read it
   Status refresh_statics();
@@ -89,7 +90,7 @@ class Session {
   std::shared_ptr<const Plan> plan_;
   std::shared_ptr<WorkArena> shared_;
   std::shared_ptr<const Parameters> weights_;
-  uint64_t snapshot_version_;
+  uint64_t snapshot_version_ = 0;
   uint64_t state_ = 0;                          // of weights_ when they were last looked at; 0: never
   std::vector<uint64_t> made_;                  // by Plan::statics: the stamp of what it was made from
   std::vector<bool> kept_;                      // by slot: a static that steps read, not just other statics

@@ -32,8 +32,7 @@ Result<std::unique_ptr<Session>> make_session(const Graph& graph, std::shared_pt
                                               const std::vector<std::shared_ptr<Backend>>& backends,
                                               int64_t batch, int threads,
                                               std::shared_ptr<WorkArena> memory = nullptr) {
-  CompileOptions how{.threads = threads};
-  for (const std::string& name : symbols(graph)) how.symbols[name] = batch;
+  const CompileSettings how = batch_settings(graph, batch, threads);
   LIMBER_ASSIGN(auto plan, compile(graph, std::move(params), backends, how));
   return Session::create(std::move(plan), std::move(memory));
 }

@@ -29,7 +29,7 @@ class FrozenTeacher : public ExitTeacher {
       : model_(model), backends_(backends), options_(options), targets_(std::move(targets)) {}
 
   Status prepare() {
-    LIMBER_ASSIGN(memory_, WorkArena::reserve(CompileOptions{}.max_bytes));
+    LIMBER_ASSIGN(memory_, WorkArena::reserve(CompileSettings{}.max_bytes));
     LIMBER_TRY(make_blocks());
     for (const Exit& exit : model_.exits) LIMBER_TRY(add_pupil(exit).in(fmt::format("exit '{}'", exit.name)));
     return {};
@@ -67,8 +67,7 @@ class FrozenTeacher : public ExitTeacher {
       graph.add_output(*value, exit.name);
     }
     graph.compact();
-    CompileOptions how{.threads = options_.threads};
-    for (const std::string& name : symbols(graph)) how.symbols[name] = options_.batch;
+    const CompileSettings how = batch_settings(graph, options_.batch, options_.threads);
     LIMBER_ASSIGN(auto plan, compile(graph, model_.params, backends_, how));
     LIMBER_ASSIGN(blocks_, Session::create(std::move(plan), memory_));
     return {};

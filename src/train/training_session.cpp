@@ -126,7 +126,7 @@ bool TrainingSession::within_limit(const Plan& plan) const {
 
 Result<std::shared_ptr<const Plan>> TrainingSession::compile_step(const Graph& graph, size_t twice) {
   LIMBER_ASSIGN(const Graph smaller, recompute_activations(graph, twice));
-  CompileOptions how{.threads = options_.threads, .optimize = false, .assignment = assignment_};
+  CompileSettings how{.threads = options_.threads, .optimize = false, .assignment = assignment_};
   LIMBER_ASSIGN(auto plan, compile(smaller, params_, backends_, how));
   if (assignment_ < 0) assignment_ = plan->assignment;
   return plan;

@@ -73,7 +73,7 @@ TEST(Allocation, TheCounterCounts) {
 TEST(Allocation, TheSecondRunTouchesNoHeap) {
   for (std::string_view text : {kResidualNet, kAttentionNet}) {
     for (int threads : {1, 2}) {
-      CompileOptions options;
+      CompileSettings options;
       options.threads = threads;
       const Net net = make_net(text);
       if (text == kResidualNet) options.symbols = {{"N", 2}};
