@@ -6,7 +6,6 @@
 #include "base/median.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "base/run_scope.h"
 
 namespace limber {
 namespace {
@@ -102,7 +101,6 @@ Tensor Session::output(size_t index) const {
 Status Session::run() {
   LIMBER_TRY(resume());
   const ThreadScope threads(plan_->threads);
-  const RunScope running;
   for (const auto& kernel : kernels_) kernel->run();
   if (!plan_->updates.empty()) note_updates();
   return {};
@@ -110,7 +108,6 @@ Status Session::run() {
 
 void Session::run_steps(std::vector<double>& seconds) {
   const ThreadScope threads(plan_->threads);
-  const RunScope running;
   double before = now_seconds();
   for (size_t k = 0; k < kernels_.size(); ++k) {
     kernels_[k]->run();

@@ -13,6 +13,8 @@
 namespace limber {
 namespace {
 
+// Changes of the trained set between two trims of the heap, in which packed weights come and go: a trim walks
+// all of the heap, so not every time.
 constexpr size_t kTrimEvery = 64;
 
 size_t physical_memory() {
@@ -35,6 +37,10 @@ Result<std::unique_ptr<TrainingSession>> TrainingSession::create(
     const TrainingOptions& options) {
   std::unique_ptr<TrainingSession> made(new TrainingSession(std::move(params), std::move(backends), options));
   LIMBER_ASSIGN(made->prepared_, prepare_model(model, options.step));
+  for (const Value& value : model.values()) {
+    if (value.role == Role::kParameter || value.role == Role::kState)
+      made->model_names_.push_back(value.name);
+  }
   made->trainable_ = trainable_parameters(made->prepared_);
   if (made->trainable_.empty()) return invalid("the model has no parameter that can be trained");
   made->memory_ = options.memory;

@@ -59,8 +59,8 @@ struct Effect {
   double gain = 0, gradient_squares = 0, weight_squares = 0;
 };
 
-// Parameters and optimiser state live in `params` (state under "optimizer/.."), shared with whatever else
-// uses them; do not run other plans over them during a step. Use from one thread.
+// Parameters and optimiser state live in `params` (state under "optimizer/.."), the training's working set.
+// Plans over it take turns with the steps; whoever runs beside them reads a snapshot(). Use from one thread.
 class TrainingSession {
  public:
   // Starts with what options.choose says.
@@ -105,6 +105,10 @@ class TrainingSession {
   const std::vector<double>& step_seconds() const { return seconds_; }
   double last_seconds() const { return last_seconds_; }  // of the last step, timed or not
   const Plan& timed_plan() const { return active_->plan(); }
+
+  // The model's parameters and states as they are between two steps, without what belongs to the optimiser:
+  // for whoever reads while the training goes on.
+  Result<WeightSnapshot> snapshot() { return params_->snapshot(model_names_); }
 
   // What training these would need without a limit, as Plan::memory_bytes() counts it.
   Result<size_t> needed_bytes(std::span<const std::string> names);
@@ -157,6 +161,7 @@ class TrainingSession {
   std::vector<std::shared_ptr<Backend>> backends_;
   TrainingOptions options_;
   Graph prepared_;
+  std::vector<std::string> model_names_;  // parameters and states of the model
   std::vector<std::string> trainable_, trained_;
   Thrift thrift_ = Thrift::kTime;
   std::shared_ptr<WorkArena> memory_;

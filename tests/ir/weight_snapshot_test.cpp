@@ -5,18 +5,18 @@
 namespace limber {
 namespace {
 
-Tensor numbers(std::initializer_list<float> values) {
+Tensor row_of(std::initializer_list<float> values) {
   return Tensor::from<float>(values, Shape{Dim(static_cast<int64_t>(values.size()))});
 }
 
-std::vector<float> values_of(const WeightSnapshot& snapshot, std::string_view name) {
+std::vector<float> read_back(const WeightSnapshot& snapshot, std::string_view name) {
   const Tensor tensor = *snapshot.weights().get(name);
   return {tensor.data<float>().begin(), tensor.data<float>().end()};
 }
 
-const void* bytes_of(const Parameters& params, std::string_view name) { return params.get(name)->raw(); }
+const void* address_of(const Parameters& params, std::string_view name) { return params.get(name)->raw(); }
 
-void write(Parameters& params, const std::string& name, float value) {
+void write_first(Parameters& params, const std::string& name, float value) {
   Tensor tensor = *params.writable(name);
   tensor.data<float>()[0] = value;
   params.mark_changed(std::span(&name, 1));
@@ -25,8 +25,8 @@ void write(Parameters& params, const std::string& name, float value) {
 class Snapshots : public testing::Test {
  protected:
   void SetUp() override {
-    params_.set("w", numbers({1, 2, 3}));
-    params_.set("b", numbers({4}));
+    params_.set("w", row_of({1, 2, 3}));
+    params_.set("b", row_of({4}));
   }
 
   WeightSnapshot snapshot() { return *params_.snapshot(); }
@@ -36,38 +36,38 @@ class Snapshots : public testing::Test {
 
 TEST_F(Snapshots, CopyNothingThatNobodyWrites) {
   const WeightSnapshot one = snapshot(), two = snapshot();
-  EXPECT_EQ(bytes_of(one.weights(), "w"), bytes_of(params_, "w"));
-  EXPECT_EQ(bytes_of(one.weights(), "w"), bytes_of(two.weights(), "w"));
+  EXPECT_EQ(address_of(one.weights(), "w"), address_of(params_, "w"));
+  EXPECT_EQ(address_of(one.weights(), "w"), address_of(two.weights(), "w"));
   EXPECT_GT(two.version(), one.version());
 }
 
 TEST_F(Snapshots, DoNotSeeWhatIsWrittenLater) {
   const WeightSnapshot before = snapshot();
-  write(params_, "w", 9);
+  write_first(params_, "w", 9);
   const WeightSnapshot after = snapshot();
-  write(params_, "w", 11);  // the memory it was written to is still the working set's
-  EXPECT_EQ(values_of(before, "w"), (std::vector<float>{1, 2, 3}));
-  EXPECT_EQ(values_of(after, "w"), (std::vector<float>{9, 2, 3}));
-  EXPECT_EQ(values_of(snapshot(), "w"), (std::vector<float>{11, 2, 3}));
+  write_first(params_, "w", 11);  // the memory it was written to is still the working set's
+  EXPECT_EQ(read_back(before, "w"), (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(read_back(after, "w"), (std::vector<float>{9, 2, 3}));
+  EXPECT_EQ(read_back(snapshot(), "w"), (std::vector<float>{11, 2, 3}));
 }
 
 TEST_F(Snapshots, AWriterKeepsItsMemoryWhileOthersArePublished) {
   Tensor held = *params_.writable("w");
   const WeightSnapshot one = snapshot();
   EXPECT_EQ(params_.writable("w")->raw(), held.raw());
-  EXPECT_NE(bytes_of(one.weights(), "w"), held.raw());
+  EXPECT_NE(address_of(one.weights(), "w"), held.raw());
   held.data<float>()[0] = 5;
-  EXPECT_EQ(values_of(one, "w"), (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(read_back(one, "w"), (std::vector<float>{1, 2, 3}));
 }
 
 TEST_F(Snapshots, ShareWhatDidNotChange) {
-  write(params_, "w", 7);
-  write(params_, "b", 8);
+  write_first(params_, "w", 7);
+  write_first(params_, "b", 8);
   const WeightSnapshot one = snapshot();
-  write(params_, "w", 9);
+  write_first(params_, "w", 9);
   const WeightSnapshot two = snapshot();
-  EXPECT_EQ(bytes_of(one.weights(), "b"), bytes_of(two.weights(), "b"));
-  EXPECT_NE(bytes_of(one.weights(), "w"), bytes_of(two.weights(), "w"));
+  EXPECT_EQ(address_of(one.weights(), "b"), address_of(two.weights(), "b"));
+  EXPECT_NE(address_of(one.weights(), "w"), address_of(two.weights(), "w"));
   const std::vector<std::string> names = {"b", "w"};
   EXPECT_EQ(one.weights().versions(names)[0], two.weights().versions(names)[0]);
   EXPECT_LT(one.weights().versions(names)[1], two.weights().versions(names)[1]);
@@ -98,40 +98,40 @@ TEST_F(Snapshots, UnpackWhatIsPacked) {
   params_.mark_changed(std::vector<std::string>{"w"});
   const WeightSnapshot three = snapshot();
   EXPECT_EQ(unpacked, 2);
-  EXPECT_EQ(values_of(two, "w"), (std::vector<float>{5, 5, 5}));
-  EXPECT_EQ(values_of(three, "w"), (std::vector<float>{6, 5, 5}));
+  EXPECT_EQ(read_back(two, "w"), (std::vector<float>{5, 5, 5}));
+  EXPECT_EQ(read_back(three, "w"), (std::vector<float>{6, 5, 5}));
   EXPECT_NE(params_.find_packed("w", "key"), nullptr);  // the training goes on with it
   // The plain form that snapshots hold is not what a writer gets.
   params_.writable("w")->data<float>()[0] = 100;
-  EXPECT_EQ(values_of(three, "w"), (std::vector<float>{6, 5, 5}));
+  EXPECT_EQ(read_back(three, "w"), (std::vector<float>{6, 5, 5}));
 }
 
 TEST_F(Snapshots, StartAWorkingSetWithoutCopies) {
   const WeightSnapshot origin = snapshot();
   Parameters one(origin), two(origin);
-  EXPECT_EQ(bytes_of(one, "w"), bytes_of(origin.weights(), "w"));
-  write(one, "w", 20);
-  write(two, "w", 30);
-  EXPECT_EQ(values_of(origin, "w"), (std::vector<float>{1, 2, 3}));
-  EXPECT_EQ(values_of(*one.snapshot(), "w"), (std::vector<float>{20, 2, 3}));
-  EXPECT_EQ(values_of(*two.snapshot(), "w"), (std::vector<float>{30, 2, 3}));
+  EXPECT_EQ(address_of(one, "w"), address_of(origin.weights(), "w"));
+  write_first(one, "w", 20);
+  write_first(two, "w", 30);
+  EXPECT_EQ(read_back(origin, "w"), (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(read_back(*one.snapshot(), "w"), (std::vector<float>{20, 2, 3}));
+  EXPECT_EQ(read_back(*two.snapshot(), "w"), (std::vector<float>{30, 2, 3}));
   const std::vector<std::string> names = {"b", "w"};
   EXPECT_EQ(one.versions(names)[0], two.versions(names)[0]);  // the same value
   EXPECT_NE(one.versions(names)[1], two.versions(names)[1]);  // whoever made it, its version is its own
 }
 
 TEST_F(Snapshots, GoWithTheirLastReader) {
-  write(params_, "w", 1);
+  write_first(params_, "w", 1);
   std::weak_ptr<Buffer> old;
   {
     PublishedWeights published(snapshot());
     const WeightSnapshot reader = published.current();
     old = reader.weights().get("w")->buffer();
-    write(params_, "w", 2);
+    write_first(params_, "w", 2);
     published.publish(snapshot());
     EXPECT_FALSE(old.expired());  // the reader has it
-    EXPECT_EQ(values_of(reader, "w"), (std::vector<float>{1, 2, 3}));
-    EXPECT_EQ(values_of(published.current(), "w"), (std::vector<float>{2, 2, 3}));
+    EXPECT_EQ(read_back(reader, "w"), (std::vector<float>{1, 2, 3}));
+    EXPECT_EQ(read_back(published.current(), "w"), (std::vector<float>{2, 2, 3}));
     EXPECT_EQ(published.version(), published.current().version());
     EXPECT_GT(published.version(), reader.version());
   }
