@@ -19,7 +19,7 @@ struct ArenaOffsets {
   size_t live_bytes = 0;        // the largest live set: no plan can need less
 };
 
-inline constexpr size_t kArenaAlignment = 64;
+inline constexpr size_t kArenaAlignment = 64;  // bytes: a cache line, and the widest vector
 
 // Two lifetimes that overlap never share a byte. Deterministic. Tries several orders and, while the
 // result is above the largest live set, a bounded number of improvements.

@@ -92,7 +92,7 @@ class Chooser {
 
  private:
   // An id says the highest tier allowed and the layout preferred at the start (0: none).
-  static constexpr int kIdsPerTier = 64;
+  static constexpr int kIdsPerTier = 64;  // more than backends have layouts of activations
 
   Status assign_compilers() {
     choices_.resize(graph_.num_nodes());

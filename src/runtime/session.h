@@ -42,11 +42,12 @@ class Session {
   Tensor input(size_t index) const;
   Tensor output(size_t index) const;
 
-  // After the first run: no lock (but one at the end when the plan updates parameters), no thread left spinning,
-  // and no allocation of ours. oneDNN takes about eight blocks of at most 128 bytes from the heap whenever one
-  // of its primitives is called (convolutions, matrix products, pooling, reorders), its gemm:jit
-  // implementations a work buffer too, and frees them before it returns: tests/runtime/alloc. When a parameter
-  // changed since the last run and not by it, what derives from it is refreshed first (this allocates).
+  // After the first run: no lock (but one at the end when the plan updates parameters), no thread left
+  // spinning, and no allocation of ours. oneDNN takes about eight blocks of at most 128 bytes from the heap
+  // whenever one of its primitives is called (convolutions, matrix products, pooling, reorders), its gemm:jit
+  // implementations a work buffer too, and frees them before it returns: tests/runtime/alloc. When a
+  // parameter changed since the last run and not by it, what derives from it is refreshed first (this
+  // allocates).
   Status run();
 
   // From the next run on, the weights of this snapshot. Does nothing when it has them already; otherwise
