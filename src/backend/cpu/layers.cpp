@@ -186,8 +186,8 @@ std::vector<Timing> ways(const Layer& layer, bool tune) {
 // nothing was measured.
 double estimate(const Layer& layer, const Timing& t, int threads) {
   // Per thread 50 GFLOP/s and 10 GB/s, and two microseconds to start: a server's core, roughly. Only how ways
-  // relate matters. oneDNN's gemm implementations are taken to reach 60 % of its direct ones; in plain order an image
-  // with more than the usual three or four channels costs about half the speed; brgemm wins ties.
+  // relate matters. oneDNN's gemm implementations are taken to reach 60 % of its direct ones; in plain order
+  // an image with more than the usual three or four channels costs about half the speed; brgemm wins ties.
   double efficiency = 1;
   if (t.impl.find("brg") != std::string::npos) efficiency = 1.02;
   if (t.impl.find("gemm") == 0) efficiency = 0.6;
