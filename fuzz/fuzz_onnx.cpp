@@ -89,7 +89,7 @@ void check_passes(const Graph& graph) {
 
 void check_run(const Model& model, const Graph& bound) {
   if (!is_small(bound)) return;
-  CompileOptions options;
+  CompileSettings options;
   options.max_bytes = size_t{16} << 20;
   const auto plan = compile(bound, model.params, {make_ref_backend()}, options);
   if (!plan.ok()) return;

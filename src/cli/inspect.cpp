@@ -39,10 +39,8 @@ std::map<std::string, OperatorCost> count_operators(const Graph& graph) {
 
 Status measure(const Model& model, const InspectOptions& options, Cost& cost) {
   LIMBER_ASSIGN(const auto plan, build(model, options, false));
-  BuildSpec spec;
-  spec.batch = options.batch;
-  spec.symbols = options.dims;
-  LIMBER_ASSIGN(const auto dims, bind_dimensions(model.graph, spec));
+  LIMBER_ASSIGN(const auto dims,
+                bind_dimensions(model.graph, {.batch = options.batch, .symbols = options.dims}));
   LIMBER_ASSIGN(const Graph bound, bind(model.graph, dims));
   for (uint32_t n = 0; n < bound.num_nodes(); ++n) {
     const double flops = node_flops(bound, NodeId{n});

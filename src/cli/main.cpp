@@ -1,30 +1,8 @@
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <system_error>
-
+#include "base/parallel.h"
 #include "cli/commands.h"
 
-namespace {
-
-// Threads that wait for work spin for a while before they sleep. The OpenMP runtime's own choice, seconds of
-// it, is ruinous as soon as another process wants the cores; a few microseconds are as good on an idle
-// machine. It reads the environment when it is loaded, so the program has to start again.
-void limit_spinning(char** argv) {
-  if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
-  // Under an emulator or an explicit dynamic linker the running file is not this program.
-  std::error_code problem;
-  const auto running = std::filesystem::read_symlink("/proc/self/exe", problem);
-  if (problem || running.filename() != std::filesystem::path(argv[0]).filename()) return;
-  // By its path, so that it keeps its name in lists of processes.
-  if (::setenv("GOMP_SPINCOUNT", "20000", 0) == 0) ::execv(running.c_str(), argv);
-}
-
-}  // namespace
-
 int main(int argc, char** argv) {
-  limit_spinning(argv);
+  limber::keep_waits_short();  // beside other programs: see there
   limber::CommandLine line;
   const auto add = [&](const char* heading, std::initializer_list<void (*)(limber::CommandLine&)> commands) {
     line.group(heading);

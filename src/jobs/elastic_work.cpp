@@ -48,8 +48,7 @@ Result<std::vector<double>> ElasticWork::evaluate(std::span<const Variant> varia
 Result<uint64_t> ElasticWork::memory_of(const Variant& variant) const {
   LIMBER_ASSIGN(const Graph graph, materialize(folder.model, variant));
   LIMBER_ASSIGN(const GraphCost cost, cost_of(graph));
-  CompileOptions how{.threads = threads};
-  for (const std::string& name : symbols(graph)) how.symbols[name] = 1;
+  const CompileSettings how = batch_settings(graph, 1, threads);
   LIMBER_ASSIGN(const auto plan, compile(graph, folder.model.params, backends, how));
   return plan->arena_bytes + cost.parameter_bytes;
 }

@@ -18,12 +18,6 @@ namespace {
 
 constexpr std::string_view kBuiltin = "builtin:";
 
-std::map<std::string, int64_t> normalised(const std::map<std::string, int64_t>& symbols) {
-  std::map<std::string, int64_t> result;
-  for (const auto& [name, value] : symbols) result[std::string(Symbol(name).name())] = value;
-  return result;
-}
-
 Status check_shapes(const Graph& graph, const LoadSpec& spec) {
   const auto names = input_names(graph);
   for (const auto& [name, dims] : spec.shapes) {
@@ -119,34 +113,6 @@ Result<Model> change_shapes(const Model& model, const std::string& name, const L
   return make_model([&](const InputShapes& shapes) { return with_shapes(model, shapes); }, name, spec);
 }
 
-Result<std::map<std::string, int64_t>> bind_dimensions(const Graph& graph, const BuildSpec& spec) {
-  std::map<std::string, int64_t> values = normalised(spec.symbols);
-  for (const auto& [name, value] : values) {
-    if (value < 1) return invalid("dimension '{}' is {}; it must be positive", name, value);
-  }
-  for (ValueId input : graph.inputs()) {
-    const Shape& shape = graph.type(input).shape;
-    if (shape.rank() == 0 || shape[0].is_constant()) continue;
-    const std::string symbol(shape[0].symbol().name());
-    if (!values.contains(symbol)) values[symbol] = std::max<int64_t>(1, spec.batch);
-  }
-  for (ValueId input : graph.inputs()) {
-    for (const Dim& dim : graph.type(input).shape) {
-      if (dim.is_constant() || values.contains(std::string(dim.symbol().name()))) continue;
-      return invalid("input '{}' {}: dimension '{}' has no value; give one (--dim {}=NUMBER)",
-                     graph.value(input).name, graph.type(input).to_string(), dim.symbol().name(),
-                     dim.symbol().name());
-    }
-  }
-  const std::vector<std::string> open = symbols(graph);
-  std::erase_if(values, [&](const auto& entry) {
-    return std::find(open.begin(), open.end(), entry.first) == open.end();
-  });
-  return values;
-}
-
-int thread_count(const BuildSpec& spec) { return spec.threads > 0 ? spec.threads : available_cores(); }
-
 std::vector<std::shared_ptr<Backend>> make_backends(const BuildSpec& spec) {
   std::vector<std::shared_ptr<Backend>> backends;
   if (!spec.reference) {
@@ -158,12 +124,7 @@ std::vector<std::shared_ptr<Backend>> make_backends(const BuildSpec& spec) {
 }
 
 Result<std::shared_ptr<const Plan>> build_plan(const Model& model, const BuildSpec& spec) {
-  CompileOptions options;
-  options.threads = thread_count(spec);
-  options.optimize = spec.optimize;
-  options.max_bytes = spec.max_bytes;
-  LIMBER_ASSIGN(options.symbols, bind_dimensions(model.graph, spec));
-  return compile(model.graph, model.params, make_backends(spec), options);
+  return compile(model.graph, model.params, make_backends(spec), spec);
 }
 
 std::string default_tune_cache() {

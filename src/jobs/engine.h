@@ -23,21 +23,18 @@ Result<Model> load_model(const std::string& name, const LoadSpec& spec = {});
 // The same model, with its weights as they are now, for another spec; reads nothing. `name` is for messages.
 Result<Model> change_shapes(const Model& model, const std::string& name, const LoadSpec& spec);
 
-struct BuildSpec {
-  int threads = 0;    // 0: every core this process may use
-  int64_t batch = 0;  // value of open first dimensions; 0: 1
-  std::map<std::string, int64_t> symbols;
+// How a model is compiled, and with which backends: all cores, and less memory than a training may take,
+// since the model may be anybody's.
+struct BuildSpec : CompileSettings {
+  BuildSpec() {
+    threads = 0;
+    max_bytes = size_t{16} << 30;
+  }
   bool tune = false;
   std::string tune_cache;
-  bool optimize = true;
   bool reference = false;  // only the slow, obvious kernels
-  size_t max_bytes = size_t{16} << 30;
 };
 
-// A value for every open dimension of the inputs, or which one has none.
-Result<std::map<std::string, int64_t>> bind_dimensions(const Graph& graph, const BuildSpec& spec);
-
-int thread_count(const BuildSpec& spec);
 // In the order compile() asks them.
 std::vector<std::shared_ptr<Backend>> make_backends(const BuildSpec& spec);
 Result<std::shared_ptr<const Plan>> build_plan(const Model& model, const BuildSpec& spec);

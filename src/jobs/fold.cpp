@@ -50,7 +50,7 @@ Result<std::vector<Tensor>> evaluate(const Graph& graph, const std::shared_ptr<P
   part.mutable_outputs().clear();
   for (ValueId v : wanted) part.add_output(v, graph.value(v).name);
   part.compact();
-  CompileOptions options;
+  CompileSettings options;
   options.optimize = false;
   // Inputs stay in the graph although nothing reads them; any size will do.
   for (const Value& value : part.values()) {

@@ -4,11 +4,9 @@
 
 namespace limber {
 
-void Backend::begin(const Graph&, const std::vector<bool>&) {}
+std::optional<Candidate> NodeCompiler::element_wise(NodeId, Layout) { return std::nullopt; }
 
-std::optional<Candidate> Backend::element_wise(const Graph&, NodeId, Layout) { return std::nullopt; }
-
-Status Backend::prepare(const Graph&, NodeId, Candidate&) { return {}; }
+Status NodeCompiler::prepare(NodeId, Candidate&) { return {}; }
 
 std::optional<int64_t> Backend::recall(const std::string&) const { return std::nullopt; }
 void Backend::remember(const std::string&, int64_t) {}

@@ -35,18 +35,20 @@ namespace {
 
 class Chooser {
  public:
-  Chooser(const Graph& graph, const std::vector<bool>& statics,
-          const std::vector<std::shared_ptr<Backend>>& backends)
-      : graph_(graph), statics_(statics), backends_(backends), readers_(graph.readers()) {
-    is_output_.assign(graph.num_values(), false);
-    for (const Output& o : graph.outputs()) {
+  explicit Chooser(const CompileContext& context)
+      : context_(context),
+        graph_(context.graph),
+        statics_(context.statics),
+        readers_(context.graph.readers()) {
+    is_output_.assign(graph_.num_values(), false);
+    for (const Output& o : graph_.outputs()) {
       is_output_[o.value.index] = true;
       if (o.rows != kNoValue) is_output_[o.rows.index] = true;
     }
   }
 
   Result<std::vector<Assignment>> find() {
-    LIMBER_TRY(assign_backends());
+    LIMBER_TRY(assign_compilers());
     LIMBER_TRY(start());
     std::set<Layout> layouts;
     int tiers = 0;
@@ -70,7 +72,9 @@ class Chooser {
       std::stable_sort(tier.begin(), tier.end(),
                        [](const Assignment& a, const Assignment& b) { return a.seconds < b.seconds; });
       for (Assignment& a : tier) {
-        if (a.seconds > 1.3 * tier.front().seconds) break;  // not worth a trial
+        // A trial runs the whole network for a while: only for those that are predicted to come near the
+        // best.
+        if (a.seconds > 1.3 * tier.front().seconds) break;
         if (!contains(found, a)) found.push_back(std::move(a));
       }
     }
@@ -78,7 +82,7 @@ class Chooser {
   }
 
   Result<Assignment> find(int id) {
-    LIMBER_TRY(assign_backends());
+    LIMBER_TRY(assign_compilers());
     max_tier_ = id / kIdsPerTier;
     const int preferred = id % kIdsPerTier - 1;
     LIMBER_TRY(preferred < 0 ? start() : start(Layout{static_cast<uint32_t>(preferred)}));
@@ -88,19 +92,19 @@ class Chooser {
 
  private:
   // An id says the highest tier allowed and the layout preferred at the start (0: none).
-  static constexpr int kIdsPerTier = 64;
+  static constexpr int kIdsPerTier = 64;  // more than backends have layouts of activations
 
-  Status assign_backends() {
+  Status assign_compilers() {
     choices_.resize(graph_.num_nodes());
     std::string missing;
     for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
-      for (const auto& backend : backends_) {
-        if (backend->supports(graph_, NodeId{n})) {
-          choices_[n].backend = backend.get();
+      for (const auto& compiler : context_.compilers) {
+        if (compiler->supports(NodeId{n})) {
+          choices_[n].compiler = compiler.get();
           break;
         }
       }
-      if (choices_[n].backend != nullptr) continue;
+      if (choices_[n].compiler != nullptr) continue;
       const Node& node = graph_.nodes()[n];
       missing += fmt::format("\n  node '{}': {}(", node.name, op_name(node.op));
       for (ValueId v : node.inputs) missing += v == kNoValue ? "_ " : graph_.type(v).to_string() + " ";
@@ -115,7 +119,7 @@ class Chooser {
     const auto key = std::make_pair(n, nearby);
     if (const auto it = cache_.find(key); it != cache_.end()) return &it->second;
     const std::vector<Layout> list(nearby.begin(), nearby.end());
-    LIMBER_ASSIGN(auto made, choices_[n].backend->candidates(graph_, NodeId{n}, list));
+    LIMBER_ASSIGN(auto made, choices_[n].compiler->candidates(NodeId{n}, list));
     LIMBER_ASSERT(!made.empty());
     return &cache_.emplace(key, std::move(made)).first->second;
   }
@@ -153,7 +157,7 @@ class Chooser {
         double cost = c.seconds + input_cost(n, c);
         const bool favoured =
             preferred && std::find(c.outputs.begin(), c.outputs.end(), *preferred) != c.outputs.end();
-        if (favoured) cost *= 1e-3;
+        if (favoured) cost *= 1e-3;  // wins over any other, and among favoured ones the order stays
         if (cost < best_cost) best = &c, best_cost = cost;
       }
       LIMBER_ASSERT(best != nullptr);
@@ -169,7 +173,8 @@ class Chooser {
   }
 
   Status descend() {
-    for (int sweep = 0; sweep < 8; ++sweep) {
+    constexpr int kMostSweeps = 8;  // ends when nothing changes; a bound for networks where it never would
+    for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
       bool changed = false;
       for (uint32_t i = 0; i < graph_.num_nodes(); ++i) {
         const uint32_t n = sweep % 2 == 0 ? static_cast<uint32_t>(graph_.num_nodes()) - 1 - i : i;
@@ -193,7 +198,7 @@ class Chooser {
     const double before = choices_[n].candidate.seconds + input_cost(n, choices_[n].candidate) +
                           output_cost(n, choices_[n].candidate);
     const Candidate* best = nullptr;
-    double best_cost = before - 1e-9;
+    double best_cost = before - 1e-9;  // seconds; ties stay as they are, or sweeps would not end
     for (const Candidate& c : *list) {
       if (c.tier > max_tier_) continue;
       const double cost = c.seconds + input_cost(n, c) + output_cost(n, c);
@@ -217,7 +222,7 @@ class Chooser {
 
   double reorder_cost(ValueId v, Layout from, Layout to) const {
     if (from == to) return 0;
-    return backends_.front()->reorder_seconds(graph_.type(v), from, to);
+    return context_.layouts().reorder_seconds(graph_.type(v), from, to);
   }
 
   // Cost of bringing the inputs into c's layouts; free where another reader asks for the same.
@@ -281,9 +286,9 @@ class Chooser {
     return sum;
   }
 
+  const CompileContext& context_;
   const Graph& graph_;
   const std::vector<bool>& statics_;
-  const std::vector<std::shared_ptr<Backend>>& backends_;
   std::vector<std::vector<NodeId>> readers_;
   std::vector<bool> is_output_;
   std::vector<NodeChoice> choices_;
@@ -293,20 +298,18 @@ class Chooser {
 
 }  // namespace
 
-Result<std::vector<Assignment>> find_assignments(const Graph& graph, const std::vector<bool>& statics,
-                                                 const std::vector<std::shared_ptr<Backend>>& backends) {
-  return Chooser(graph, statics, backends).find();
+Result<std::vector<Assignment>> find_assignments(const CompileContext& context) {
+  return Chooser(context).find();
 }
 
-Result<Assignment> find_assignment(const Graph& graph, const std::vector<bool>& statics,
-                                   const std::vector<std::shared_ptr<Backend>>& backends, int id) {
-  return Chooser(graph, statics, backends).find(id);
+Result<Assignment> find_assignment(const CompileContext& context, int id) {
+  return Chooser(context).find(id);
 }
 
 Status prepare(const Graph& graph, Assignment& assignment) {
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     NodeChoice& choice = assignment.nodes[n];
-    Status status = choice.backend->prepare(graph, NodeId{n}, choice.candidate);
+    Status status = choice.compiler->prepare(NodeId{n}, choice.candidate);
     if (!status.ok()) return status.in(fmt::format("node '{}'", graph.nodes()[n].name));
   }
   return {};

@@ -14,8 +14,18 @@ namespace limber {
 std::vector<bool> static_values(const Graph& graph);
 bool is_static_node(const Graph& graph, const std::vector<bool>& statics, NodeId node);
 
+// One compile: what all its stages read. Belongs to the thread that compiles.
+struct CompileContext {
+  Graph graph;  // bound and transformed
+  std::vector<bool> statics;
+  std::vector<std::shared_ptr<Backend>> backends;        // in the order they are asked
+  std::vector<std::unique_ptr<NodeCompiler>> compilers;  // one per backend
+
+  Backend& layouts() const { return *backends.front(); }  // the only one that may have any of its own
+};
+
 struct NodeChoice {
-  Backend* backend = nullptr;
+  NodeCompiler* compiler = nullptr;
   Candidate candidate;
 };
 
@@ -30,19 +40,16 @@ struct Assignment {
 // node at a time, given its neighbours) from several starting points, with candidates of higher tiers or
 // without. Different ones only; the default (tier 0, least predicted time) first. Fails naming every
 // unsupported node.
-Result<std::vector<Assignment>> find_assignments(const Graph& graph, const std::vector<bool>& statics,
-                                                 const std::vector<std::shared_ptr<Backend>>& backends);
+Result<std::vector<Assignment>> find_assignments(const CompileContext& context);
 // Only the one that is found in the way `id` says: what was best for a graph much like this one.
-Result<Assignment> find_assignment(const Graph& graph, const std::vector<bool>& statics,
-                                   const std::vector<std::shared_ptr<Backend>>& backends, int id);
+Result<Assignment> find_assignment(const CompileContext& context, int id);
 
-// Lets the backends complete what was chosen.
+// Lets the node compilers complete what was chosen.
 Status prepare(const Graph& graph, Assignment& assignment);
 
 // Chooses the layouts in which parameters that the graph updates are stored, and with them those of the
 // element-wise nodes between gradient and update: the ones that cost the least reorders, given the rest.
 // Once prepare() made the layouts of weights known.
-void store_packed(const Graph& graph, const std::vector<bool>& statics, Backend& layouts,
-                  Assignment& assignment);
+void store_packed(const CompileContext& context, Assignment& assignment);
 
 }  // namespace limber

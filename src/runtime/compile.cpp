@@ -1,7 +1,7 @@
 #include "runtime/compile.h"
 
 #include <algorithm>
-#include <cstring>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -26,40 +26,34 @@ Status check_sizes(const Graph& graph, size_t max_bytes) {
   return {};
 }
 
-Status check_parameters(const Graph& graph, const Parameters& params) {
-  for (const Value& value : graph.values()) {
-    if (value.role != Role::kParameter && value.role != Role::kState) continue;
-    LIMBER_ASSIGN(const TensorType type, params.type(value.name));
-    if (type != value.type) {
-      return invalid("parameter '{}': the graph wants {}, it is {}", value.name, value.type.to_string(),
-                     type.to_string());
-    }
-  }
-  return {};
-}
-
-// What all plans of one compile share.
+// What is compiled over which weights.
 struct Job {
-  Graph graph;
-  std::shared_ptr<Parameters> params;
-  std::vector<std::shared_ptr<Backend>> backends;
-  const CompileOptions& options;
-  std::vector<bool> statics;
+  CompileContext context;
+  std::shared_ptr<Parameters> params;      // or
+  std::optional<WeightSnapshot> snapshot;  // or neither, when nothing is made
+  const CompileSettings& settings;
+
+  const Parameters* weights() const { return snapshot ? &snapshot->weights() : params.get(); }
 };
+
+bool updates(const Graph& graph) {
+  return std::any_of(graph.outputs().begin(), graph.outputs().end(),
+                     [](const Output& o) { return o.into != kNoValue; });
+}
 
 Result<std::shared_ptr<const Plan>> make_plan(const Job& job, Assignment assignment,
                                               std::shared_ptr<Parameters> params) {
-  LIMBER_TRY(prepare(job.graph, assignment));
-  store_packed(job.graph, job.statics, *job.backends.front(), assignment);
+  LIMBER_TRY(prepare(job.context.graph, assignment));
+  store_packed(job.context, assignment);
   auto plan = std::make_shared<Plan>();
-  plan->graph = job.graph;
+  plan->graph = job.context.graph;
   plan->params = std::move(params);
-  plan->backends = job.backends;
-  plan->threads = job.options.threads;
+  plan->backends = job.context.backends;
+  plan->threads = thread_count(job.settings);
   plan->predicted_seconds = assignment.seconds;
   plan->assignment = assignment.id;
-  LIMBER_TRY(lower(*plan, job.statics, assignment));
-  LIMBER_TRY(lay_out_memory(*plan, assignment, job.options.max_bytes));
+  LIMBER_TRY(lower(*plan, job.context.statics, assignment));
+  LIMBER_TRY(lay_out_memory(*plan, assignment, job.settings.max_bytes));
   return std::shared_ptr<const Plan>(std::move(plan));
 }
 
@@ -87,30 +81,31 @@ bool is_faster(Session& challenger, Session& champion) {
   const double once = median_of_runs(champion, 1, second);
   first.clear();
   second.clear();
+  // Turns of 20 ms, or one run of a slow network: long against a switch of caches, short against what else
+  // happens on a machine. At most 50 runs, since each is kept for the median.
   const int slice = std::clamp(static_cast<int>(0.02 / std::max(once, 1e-6)), 1, 50);
+  constexpr int kMostTurns = 6;
   double a = 0, b = 0;
-  for (int round = 0; round < 6; ++round) {
+  for (int turn = 0; turn < kMostTurns; ++turn) {
     a = median_of_runs(challenger, slice, first);
     b = median_of_runs(champion, slice, second);
-    const bool clear = a > 1.05 * b || b > 1.05 * a;
-    if (clear && round > 0) break;
+    const bool clear = a > 1.05 * b || b > 1.05 * a;  // beyond the noise of medians on a quiet machine
+    if (clear && turn > 0) break;
   }
   return a * handicap(challenger.plan(), champion.plan()) < b;
 }
 
-// Parameters to try a plan with: what the graph updates is a copy.
+// Parameters to try a plan that updates some with: those are copies.
 Result<std::shared_ptr<Parameters>> trial_parameters(const Job& job) {
-  const std::vector<bool> updated = job.graph.updated();
-  if (std::find(updated.begin(), updated.end(), true) == updated.end()) return job.params;
+  const Graph& graph = job.context.graph;
+  const std::vector<bool> updated = graph.updated();
   auto trial = std::make_shared<Parameters>();
-  for (uint32_t v = 0; v < job.graph.num_values(); ++v) {
-    const Value& value = job.graph.values()[v];
+  for (uint32_t v = 0; v < graph.num_values(); ++v) {
+    const Value& value = graph.values()[v];
     if (value.role != Role::kParameter && value.role != Role::kState) continue;
-    LIMBER_ASSIGN(Tensor tensor, job.params->get(value.name));
+    LIMBER_ASSIGN(Tensor tensor, job.weights()->get(value.name));
     if (updated[v]) {
-      LIMBER_ASSIGN(Tensor copy, Tensor::allocate(tensor.type()));
-      if (copy.bytes() > 0) std::memcpy(copy.raw(), tensor.raw(), copy.bytes());
-      tensor = std::move(copy);
+      LIMBER_ASSIGN(tensor, tensor.copy());
     }
     trial->set(value.name, std::move(tensor));
   }
@@ -120,17 +115,21 @@ Result<std::shared_ptr<Parameters>> trial_parameters(const Job& job) {
 // Times of single layers say little about caches shared by all of them: the candidates run as a whole.
 // Returns the index of the fastest.
 Result<size_t> fastest(const Job& job, const std::vector<Assignment>& assignments) {
-  std::shared_ptr<SharedMemory> memory;  // as in training, where one arena serves all plans
-  const std::vector<bool> updated = job.graph.updated();
-  if (std::find(updated.begin(), updated.end(), true) != updated.end()) {
-    LIMBER_ASSIGN(memory, SharedMemory::reserve(job.options.max_bytes));
+  std::shared_ptr<WorkArena> memory;  // as in training, where one arena serves all plans
+  const bool trains = updates(job.context.graph);
+  if (trains) {
+    LIMBER_ASSIGN(memory, WorkArena::reserve(job.settings.max_bytes));
   }
   std::unique_ptr<Session> champion;
   size_t winner = 0;
   for (size_t i = 0; i < assignments.size(); ++i) {
-    LIMBER_ASSIGN(auto params, trial_parameters(job));
+    std::shared_ptr<Parameters> params = job.params;
+    if (trains) {
+      LIMBER_ASSIGN(params, trial_parameters(job));
+    }
     LIMBER_ASSIGN(auto plan, make_plan(job, assignments[i], std::move(params)));
-    LIMBER_ASSIGN(auto challenger, Session::create(std::move(plan), memory));
+    LIMBER_ASSIGN(auto challenger, job.snapshot ? Session::create(std::move(plan), *job.snapshot)
+                                                : Session::create(std::move(plan), memory));
     if (champion && !is_faster(*challenger, *champion)) continue;
     champion = std::move(challenger);
     winner = i;
@@ -138,46 +137,31 @@ Result<size_t> fastest(const Job& job, const std::vector<Assignment>& assignment
   return winner;
 }
 
-// Binds and transforms the graph; from here on the backends know it.
+// Binds and transforms the graph; from here on the node compilers know it.
 Status begin(Job& job, const Graph& graph) {
-  LIMBER_ASSIGN(job.graph, bind(graph, job.options.symbols));
-  LIMBER_TRY(check_sizes(job.graph, job.options.max_bytes));
-  if (job.params != nullptr) LIMBER_TRY(check_parameters(job.graph, *job.params));
-  if (job.options.optimize) LIMBER_TRY(optimize_for_inference(job.graph));
-  job.statics = static_values(job.graph);
-  for (const auto& backend : job.backends) backend->begin(job.graph, job.statics);
+  CompileContext& context = job.context;
+  LIMBER_ASSIGN(const auto symbols, bind_dimensions(graph, job.settings));
+  LIMBER_ASSIGN(context.graph, bind(graph, symbols));
+  LIMBER_TRY(check_sizes(context.graph, job.settings.max_bytes));
+  if (job.weights() != nullptr) LIMBER_TRY(check_parameters(context.graph, *job.weights()));
+  if (job.settings.optimize) LIMBER_TRY(optimize_for_inference(context.graph));
+  context.statics = static_values(context.graph);
+  for (const auto& backend : context.backends)
+    context.compilers.push_back(backend->begin(context.graph, context.statics));
   return {};
 }
 
-}  // namespace
-
-Result<int> estimate_assignment(const Graph& graph, std::vector<std::shared_ptr<Backend>> backends,
-                                const CompileOptions& options) {
-  LIMBER_ASSERT(!backends.empty());
-  const ThreadScope threads(options.threads);
-  Job job{{}, nullptr, std::move(backends), options, {}};
+Result<std::shared_ptr<const Plan>> run(Job& job, const Graph& graph) {
+  const ThreadScope threads(thread_count(job.settings));
   LIMBER_TRY(begin(job, graph));
-  LIMBER_ASSIGN(const std::vector<Assignment> assignments,
-                find_assignments(job.graph, job.statics, job.backends));
-  return assignments.front().id;
-}
-
-Result<std::shared_ptr<const Plan>> compile(const Graph& graph, std::shared_ptr<Parameters> params,
-                                            std::vector<std::shared_ptr<Backend>> backends,
-                                            const CompileOptions& options) {
-  LIMBER_ASSERT(!backends.empty() && params != nullptr);
-  const ThreadScope threads(options.threads);
-  Job job{{}, std::move(params), std::move(backends), options, {}};
-  LIMBER_TRY(begin(job, graph));
-  if (options.assignment >= 0) {
-    LIMBER_ASSIGN(Assignment assignment,
-                  find_assignment(job.graph, job.statics, job.backends, options.assignment));
+  if (job.settings.assignment >= 0) {
+    LIMBER_ASSIGN(Assignment assignment, find_assignment(job.context, job.settings.assignment));
     return make_plan(job, std::move(assignment), job.params);
   }
-  LIMBER_ASSIGN(std::vector<Assignment> assignments, find_assignments(job.graph, job.statics, job.backends));
+  LIMBER_ASSIGN(std::vector<Assignment> assignments, find_assignments(job.context));
 
-  Backend& chief = *job.backends.front();
-  const std::string key = fmt::format("plan {:016x}", hash(job.graph));
+  Backend& chief = job.context.layouts();
+  const std::string key = fmt::format("plan {:016x}", hash(job.context.graph));
   if (const auto known = chief.recall(key)) {
     for (Assignment& assignment : assignments) {
       if (assignment.id == *known) return make_plan(job, std::move(assignment), job.params);
@@ -189,6 +173,74 @@ Result<std::shared_ptr<const Plan>> compile(const Graph& graph, std::shared_ptr<
   trim_heap();
   chief.remember(key, assignments[winner].id);
   return make_plan(job, std::move(assignments[winner]), job.params);
+}
+
+}  // namespace
+
+CompileSettings batch_settings(const Graph& graph, int64_t batch, int threads) {
+  CompileSettings settings{.threads = threads};
+  for (const std::string& name : symbols(graph)) settings.symbols[name] = batch;
+  return settings;
+}
+
+int thread_count(const CompileSettings& settings) {
+  return settings.threads > 0 ? settings.threads : available_cores();
+}
+
+Result<std::map<std::string, int64_t>> bind_dimensions(const Graph& graph, const CompileSettings& settings) {
+  std::map<std::string, int64_t> values;
+  for (const auto& [name, value] : settings.symbols) {
+    if (value < 1) return invalid("dimension '{}' is {}; it must be positive", name, value);
+    values[std::string(Symbol(name).name())] = value;
+  }
+  for (ValueId input : graph.inputs()) {
+    const Shape& shape = graph.type(input).shape;
+    if (shape.rank() == 0 || shape[0].is_constant()) continue;
+    values.emplace(shape[0].symbol().name(), std::max<int64_t>(1, settings.batch));
+  }
+  for (ValueId input : graph.inputs()) {
+    for (const Dim& dim : graph.type(input).shape) {
+      if (dim.is_constant() || values.contains(std::string(dim.symbol().name()))) continue;
+      return invalid("input '{}' {}: dimension '{}' has no value; give one (--dim {}=NUMBER)",
+                     graph.value(input).name, graph.type(input).to_string(), dim.symbol().name(),
+                     dim.symbol().name());
+    }
+  }
+  const std::vector<std::string> open = symbols(graph);
+  std::erase_if(values, [&](const auto& entry) {
+    return std::find(open.begin(), open.end(), entry.first) == open.end();
+  });
+  return values;
+}
+
+Result<int> estimate_assignment(const Graph& graph, std::vector<std::shared_ptr<Backend>> backends,
+                                const CompileSettings& settings) {
+  LIMBER_ASSERT(!backends.empty());
+  const ThreadScope threads(thread_count(settings));
+  Job job{.context = {.backends = std::move(backends)}, .settings = settings};
+  LIMBER_TRY(begin(job, graph));
+  LIMBER_ASSIGN(const std::vector<Assignment> assignments, find_assignments(job.context));
+  return assignments.front().id;
+}
+
+Result<std::shared_ptr<const Plan>> compile(const Graph& graph, std::shared_ptr<Parameters> params,
+                                            std::vector<std::shared_ptr<Backend>> backends,
+                                            const CompileSettings& settings) {
+  LIMBER_ASSERT(!backends.empty() && params != nullptr);
+  Job job{.context = {.backends = std::move(backends)}, .params = std::move(params), .settings = settings};
+  return run(job, graph);
+}
+
+Result<std::shared_ptr<const Plan>> compile(const Graph& graph, const WeightSnapshot& weights,
+                                            std::vector<std::shared_ptr<Backend>> backends,
+                                            const CompileSettings& settings) {
+  LIMBER_ASSERT(!backends.empty());
+  if (updates(graph))
+    return invalid(
+        "graph '{}' updates parameters, and a snapshot never changes; compile it over a working set",
+        graph.name);
+  Job job{.context = {.backends = std::move(backends)}, .snapshot = weights, .settings = settings};
+  return run(job, graph);
 }
 
 }  // namespace limber

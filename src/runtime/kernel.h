@@ -32,7 +32,8 @@ struct KernelIo {
 class BoundKernel {
  public:
   virtual ~BoundKernel() = default;
-  // Allocates nothing, takes no lock, does not fail. One thread at a time.
+  // Takes no lock, does not fail, allocates nothing that outlives it; own kernels allocate nothing at all.
+  // One thread at a time.
   virtual void run() = 0;
 };
 

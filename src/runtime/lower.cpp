@@ -157,7 +157,7 @@ class Lowering {
   }
 
   Result<std::unique_ptr<Kernel>> compile_node(NodeId n, const NodeChoice& choice) {
-    auto kernel = choice.backend->compile(graph_, n, choice.candidate);
+    auto kernel = choice.compiler->compile(n, choice.candidate);
     if (!kernel.ok()) return kernel.status().in(fmt::format("node '{}'", graph_.node(n).name));
     return kernel;
   }

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "plan/arena.h"
+#include "runtime/arena_offsets.h"
 #include "runtime/lower.h"
 
 namespace limber {
@@ -79,7 +79,7 @@ Status lay_out_memory(Plan& plan, const Assignment& assignment, size_t max_bytes
     packed.push_back(lives[i]);
     roots.push_back(i);
   }
-  const ArenaPlan arena = plan_arena(packed);
+  const ArenaOffsets arena = place_in_arena(packed);
   for (size_t i = 0; i < roots.size(); ++i) plan.slots[roots[i]].offset = arena.offsets[i];
   plan.arena_bytes = arena.bytes;
   plan.live_bytes = arena.live_bytes;

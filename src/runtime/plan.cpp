@@ -51,4 +51,16 @@ std::string Plan::text() const {
   return out;
 }
 
+Status check_parameters(const Graph& graph, const Parameters& params) {
+  for (const Value& value : graph.values()) {
+    if (value.role != Role::kParameter && value.role != Role::kState) continue;
+    LIMBER_ASSIGN(const TensorType type, params.type(value.name));
+    if (type != value.type) {
+      return invalid("parameter '{}': the graph wants {}, it is {}", value.name, value.type.to_string(),
+                     type.to_string());
+    }
+  }
+  return {};
+}
+
 }  // namespace limber

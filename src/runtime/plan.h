@@ -48,13 +48,13 @@ struct Step {
 struct StaticStep {
   Step step;
   std::vector<int> leaves;  // in Plan::leaves: the parameters it depends on
-  std::string key;  // says how output 0 was made, whatever the plan: the name under which it is shared
+  std::string key;          // says how output 0 was made, whatever the plan: see DerivedWeights
 };
 
 // Immutable after compile(): may be shared by sessions on any thread.
 struct Plan {
-  Graph graph;  // bound and transformed: what the steps execute
-  std::shared_ptr<Parameters> params;
+  Graph graph;                         // bound and transformed: what the steps execute
+  std::shared_ptr<Parameters> params;  // its working set; nullptr when sessions bring a snapshot each
   std::vector<std::shared_ptr<Backend>> backends;  // keeps layouts and kernels alive
   int threads = 1;
 
@@ -70,7 +70,7 @@ struct Plan {
   size_t arena_bytes = 0;
   size_t live_bytes = 0;  // the largest live set: the least any arena could be
   double predicted_seconds = 0;
-  int assignment = 0;  // how its kernels and layouts were chosen: see CompileOptions
+  int assignment = 0;  // how its kernels and layouts were chosen: see CompileSettings
 
   size_t num_reorders() const;
   // What a session holds: arena, inputs and outputs, parameters and state it updates, packed weights, and an
@@ -78,5 +78,8 @@ struct Plan {
   size_t memory_bytes() const;
   std::string text() const;  // one line per step, with layouts, implementation and reasons
 };
+
+// Whether the set has every parameter and state that the graph names, with the type it wants.
+Status check_parameters(const Graph& graph, const Parameters& params);
 
 }  // namespace limber

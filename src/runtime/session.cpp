@@ -1,14 +1,11 @@
 #include "runtime/session.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 
 #include "base/clock.h"
 #include "base/median.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "base/run_scope.h"
 
 namespace limber {
 namespace {
@@ -24,37 +21,22 @@ Status run_once(const Kernel& kernel, const void* input, void* output) {
 
 Session::~Session() = default;
 
-Result<std::shared_ptr<SharedMemory>> SharedMemory::reserve(size_t bytes) {
-  void* arena =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (arena == MAP_FAILED)
-    return error(Code::kResourceExhausted, "cannot reserve {} bytes of address space", bytes);
-  static_cast<void>(madvise(arena, bytes, MADV_HUGEPAGE));  // only an optimisation
-  return std::shared_ptr<SharedMemory>(new SharedMemory(static_cast<std::byte*>(arena), bytes));
-}
-
-SharedMemory::~SharedMemory() { munmap(arena_, bytes_); }
-
-void SharedMemory::trim(size_t bytes) {
-  constexpr size_t kPage = size_t{2} << 20;
-  const size_t keep = (bytes + kPage - 1) / kPage * kPage;
-  if (keep < bytes_) static_cast<void>(madvise(arena_ + keep, bytes_ - keep, MADV_DONTNEED));
-}
-
-Result<std::shared_ptr<Buffer>> SharedMemory::input(const std::string& name, size_t bytes) {
-  std::shared_ptr<Buffer>& buffer = inputs_[name];
-  if (buffer == nullptr || buffer->size() < bytes) {
-    LIMBER_ASSIGN(buffer, Buffer::allocate(bytes));
-    std::fill_n(buffer->data(), bytes, std::byte{0});
-  }
-  return buffer;
-}
-
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Plan> plan,
-                                                 std::shared_ptr<SharedMemory> shared) {
+                                                 std::shared_ptr<WorkArena> shared) {
+  LIMBER_ASSERT(plan->params != nullptr);
   std::unique_ptr<Session> session(new Session(std::move(plan), std::move(shared)));
   LIMBER_TRY(session->allocate());
   LIMBER_TRY(session->refresh());
+  return session;
+}
+
+Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Plan> plan,
+                                                 const WeightSnapshot& weights,
+                                                 std::shared_ptr<WorkArena> shared) {
+  LIMBER_ASSERT(plan->params == nullptr);
+  std::unique_ptr<Session> session(new Session(std::move(plan), std::move(shared)));
+  LIMBER_TRY(session->allocate());
+  LIMBER_TRY(session->use(weights));
   return session;
 }
 
@@ -102,7 +84,7 @@ Tensor Session::input(size_t index) const {
 
 Tensor Session::output(size_t index) const {
   if (const ValueId updated = plan_->graph.outputs()[index].into; updated != kNoValue) {
-    auto parameter = plan_->params->get(plan_->graph.value(updated).name);
+    auto parameter = weights_->get(plan_->graph.value(updated).name);
     LIMBER_ASSERT(parameter.ok());
     return *std::move(parameter);
   }
@@ -117,10 +99,8 @@ Tensor Session::output(size_t index) const {
 }
 
 Status Session::run() {
-  const uint64_t version = plan_->params->version();
-  if (version != version_) LIMBER_TRY(refresh());
+  LIMBER_TRY(resume());
   const ThreadScope threads(plan_->threads);
-  const RunScope running;
   for (const auto& kernel : kernels_) kernel->run();
   if (!plan_->updates.empty()) note_updates();
   return {};
@@ -128,7 +108,6 @@ Status Session::run() {
 
 void Session::run_steps(std::vector<double>& seconds) {
   const ThreadScope threads(plan_->threads);
-  const RunScope running;
   double before = now_seconds();
   for (size_t k = 0; k < kernels_.size(); ++k) {
     kernels_[k]->run();
@@ -139,7 +118,7 @@ void Session::run_steps(std::vector<double>& seconds) {
 }
 
 Status Session::run_timed(std::vector<double>& seconds) {
-  if (plan_->params->version() != version_) LIMBER_TRY(refresh());
+  LIMBER_TRY(resume());
   seconds.resize(kernels_.size());
   run_steps(seconds);
   if (!plan_->updates.empty()) note_updates();
@@ -148,22 +127,45 @@ Status Session::run_timed(std::vector<double>& seconds) {
 
 // Own updates need no refresh: nothing static depends on what the plan updates.
 void Session::note_updates() {
-  const uint64_t version = plan_->params->mark_changed(plan_->updates);
-  if (version == version_ + 1) version_ = version;
+  const uint64_t state = plan_->params->mark_changed(plan_->updates);
+  if (state == state_ + 1) state_ = state;
+}
+
+Status Session::use(const WeightSnapshot& snapshot) {
+  LIMBER_ASSERT(plan_->params == nullptr);
+  if (snapshot.shared_weights() == weights_) return {};
+  LIMBER_TRY(check_parameters(plan_->graph, snapshot.weights()));
+  weights_ = snapshot.shared_weights();
+  snapshot_version_ = snapshot.version();
+  return refresh();
 }
 
 Status Session::refresh() {
-  version_ = plan_->params->version();
-  const std::vector<uint64_t> versions = plan_->params->versions(plan_->leaves);
-  std::vector<uint64_t> newest;
+  state_ = weights_->state();
+  Status status = refresh_statics();
+  if (status.ok()) return status;
+  state_ = 0;  // all over again before the next run
+  made_.assign(made_.size(), 0);
+  return status;
+}
+
+// By static: which versions of its leaves it is to be made from.
+std::vector<uint64_t> Session::current_stamps() const {
+  const std::vector<uint64_t> versions = weights_->versions(plan_->leaves);
+  std::vector<uint64_t> stamps;
   for (const StaticStep& fixed : plan_->statics) {
-    uint64_t version = 1;
-    for (int leaf : fixed.leaves) version = std::max(version, versions[static_cast<size_t>(leaf)]);
-    newest.push_back(version);
+    std::vector<uint64_t> own;
+    for (int leaf : fixed.leaves) own.push_back(versions[static_cast<size_t>(leaf)]);
+    stamps.push_back(DerivedWeights::stamp(own));
   }
+  return stamps;
+}
+
+Status Session::refresh_statics() {
+  const std::vector<uint64_t> stamps = current_stamps();
   const ThreadScope threads(plan_->threads);
   std::vector<bool> wanted = kept_;
-  const std::vector<bool> stale = stale_statics(newest, wanted);
+  const std::vector<bool> stale = stale_statics(stamps, wanted);
   LIMBER_TRY(fetch_leaves(wanted));
   std::vector<size_t> last(plan_->slots.size(), 0);  // by slot: the last static step that reads it
   for (size_t i = 0; i < stale.size(); ++i) {
@@ -172,9 +174,9 @@ Status Session::refresh() {
     }
   }
   for (size_t i = 0; i < stale.size(); ++i) {
-    made_[i] = newest[i];
+    if (stale[i]) LIMBER_TRY(make_static(plan_->statics[i], stamps[i]));
+    made_[i] = stamps[i];
     if (!stale[i]) continue;
-    LIMBER_TRY(make_static(plan_->statics[i], newest[i]));
     for (int slot : plan_->statics[i].step.inputs) {
       if (slot >= 0 && last[root_of(slot)] == i) release(root_of(slot));
     }
@@ -188,7 +190,7 @@ void Session::suspend() {
     const Storage storage = plan_->slots[i].storage;
     if (storage == Storage::kStatic || storage == Storage::kParameter) owned_[i] = nullptr;
   }
-  version_ = 0;
+  state_ = 0;
 }
 
 size_t Session::root_of(int slot) const {
@@ -201,7 +203,7 @@ void Session::release(size_t slot) {
   if (plan_->slots[slot].storage != Storage::kStatic || kept_[slot] || owned_[slot] == nullptr) return;
   owned_[slot] = nullptr;
   if (const int leaf = plan_->slots[slot].leaf; leaf >= 0)
-    plan_->params->page_out(plan_->leaves[static_cast<size_t>(leaf)]);
+    weights_->page_out(plan_->leaves[static_cast<size_t>(leaf)]);
 }
 
 // Constants and parameters: those that are updated, and of the others the `wanted` ones.
@@ -214,7 +216,7 @@ Status Session::fetch_leaves(const std::vector<bool>& wanted) {
     if (slot.root != static_cast<int>(i) || !(written || read)) continue;
     if (slot.layout != kPlain) {
       const auto leaf = static_cast<size_t>(slot.leaf);
-      owned_[i] = plan_->params->find_packed(plan_->leaves[leaf], plan_->packed[leaf]);
+      owned_[i] = weights_->find_packed(plan_->leaves[leaf], plan_->packed[leaf]);
       if (owned_[i] != nullptr) continue;
       LIMBER_ASSIGN(owned_[i], pack_parameter(slot));
       packed = true;
@@ -224,7 +226,7 @@ Status Session::fetch_leaves(const std::vector<bool>& wanted) {
     if (value.producer != kNoNode) continue;
     Tensor tensor = value.constant;
     if (slot.leaf >= 0) {
-      LIMBER_ASSIGN(tensor, written ? plan_->params->writable(value.name) : plan_->params->get(value.name));
+      LIMBER_ASSIGN(tensor, written ? plan_->params->writable(value.name) : weights_->get(value.name));
     }
     owned_[i] = Buffer::borrow(tensor.raw(), tensor.bytes(), tensor.buffer());
   }
@@ -236,51 +238,51 @@ Status Session::fetch_leaves(const std::vector<bool>& wanted) {
 // becomes the parameter itself.
 Result<std::shared_ptr<Buffer>> Session::pack_parameter(const Slot& slot) {
   Parameters& params = *plan_->params;
+  Backend& backend = *plan_->backends.front();
   const auto leaf = static_cast<size_t>(slot.leaf);
   const std::string &name = plan_->leaves[leaf], &key = plan_->packed[leaf];
-  const uint64_t value_version = params.versions(std::span(&name, 1))[0];
-  auto buffer = params.find_derived(key, value_version);
+  auto buffer = params.derived().find(key, DerivedWeights::stamp(params.versions(std::span(&name, 1))));
   if (buffer == nullptr) {
     LIMBER_ASSIGN(const Tensor plain, params.get(name));
     LIMBER_ASSIGN(buffer, Buffer::allocate(slot.bytes));
-    LIMBER_ASSIGN(const auto pack, plan_->backends.front()->reorder(slot.type, kPlain, slot.layout));
+    LIMBER_ASSIGN(const auto pack, backend.reorder(slot.type, kPlain, slot.layout));
     LIMBER_TRY(run_once(*pack, plain.raw(), buffer->data()));
   }
-  const auto unpack = [backend = plan_->backends.front(), layout = slot.layout, threads = plan_->threads](
+  // The kernel keeps the layout alive, which the parameter may need for longer than any plan lives.
+  LIMBER_ASSIGN(std::shared_ptr<const Kernel> kernel, backend.reorder(slot.type, slot.layout, kPlain));
+  const auto unpack = [kernel, owner = plan_->backends.front(), threads = plan_->threads](
                           const Buffer& packed, Tensor& plain) -> Status {
     const ThreadScope scope(threads);
-    LIMBER_ASSIGN(const auto kernel, backend->reorder(plain.type(), layout, kPlain));
     return run_once(*kernel, packed.data(), plain.raw());
   };
-  LIMBER_ASSIGN(const uint64_t version, params.hold_packed(name, {key, buffer, unpack}));
-  if (version == version_ + 1) version_ = version;
+  LIMBER_ASSIGN(const uint64_t state, params.hold_packed(name, {key, buffer, unpack}));
+  if (state == state_ + 1) state_ = state;
   return buffer;
 }
 
 // What another plan made in the same way, or holds as the parameter.
-std::shared_ptr<Buffer> Session::find_shared(const StaticStep& fixed, uint64_t version) const {
+std::shared_ptr<Buffer> Session::find_shared(const StaticStep& fixed, uint64_t stamp) const {
   const Step& step = fixed.step;
   if (step.outputs.size() != 1) return nullptr;
   if (step.node == kNoNode && step.inputs[0] >= 0) {
     const int leaf = plan_->slots[static_cast<size_t>(step.inputs[0])].leaf;
     if (leaf >= 0) {
-      if (auto held = plan_->params->find_packed(plan_->leaves[static_cast<size_t>(leaf)], fixed.key))
-        return held;
+      if (auto held = weights_->find_packed(plan_->leaves[static_cast<size_t>(leaf)], fixed.key)) return held;
     }
   }
-  return plan_->params->find_derived(fixed.key, version);
+  return weights_->derived().find(fixed.key, stamp);
 }
 
 // Which static steps must run: those whose result is read, not up to date and not to be had from another
 // plan, and those that these need and whose results were not kept. Adds to `wanted` what they read.
-std::vector<bool> Session::stale_statics(const std::vector<uint64_t>& newest, std::vector<bool>& wanted) {
+std::vector<bool> Session::stale_statics(const std::vector<uint64_t>& stamps, std::vector<bool>& wanted) {
   std::vector<bool> stale(plan_->statics.size(), false);
   for (size_t i = plan_->statics.size(); i-- > 0;) {
     const StaticStep& fixed = plan_->statics[i];
     const auto out = static_cast<size_t>(fixed.step.outputs[0]);
-    const bool current = made_[i] == newest[i] && owned_[out] != nullptr;
+    const bool current = made_[i] == stamps[i] && owned_[out] != nullptr;
     if (current || !wanted[out]) continue;
-    if (auto shared = find_shared(fixed, newest[i])) {
+    if (auto shared = find_shared(fixed, stamps[i])) {
       owned_[out] = std::move(shared);
       continue;
     }
@@ -292,7 +294,7 @@ std::vector<bool> Session::stale_statics(const std::vector<uint64_t>& newest, st
   return stale;
 }
 
-Status Session::make_static(const StaticStep& fixed, uint64_t version) {
+Status Session::make_static(const StaticStep& fixed, uint64_t stamp) {
   const Step& step = fixed.step;
   KernelIo io;
   for (int slot : step.inputs) io.inputs.push_back(address(slot));
@@ -308,7 +310,7 @@ Status Session::make_static(const StaticStep& fixed, uint64_t version) {
   LIMBER_ASSIGN(const auto bound, step.kernel->bind(std::move(io)));
   bound->run();
   if (step.outputs.size() == 1)
-    plan_->params->keep_derived(fixed.key, version, owned_[static_cast<size_t>(step.outputs[0])]);
+    weights_->derived().keep(fixed.key, stamp, owned_[static_cast<size_t>(step.outputs[0])]);
   return {};
 }
 

@@ -16,18 +16,19 @@ struct Family {
 
 class PackedStore {
  public:
-  PackedStore(const Graph& graph, const std::vector<bool>& statics, Backend& layouts, Assignment& assignment)
-      : graph_(graph),
-        statics_(statics),
-        layouts_(layouts),
+  PackedStore(const CompileContext& context, Assignment& assignment)
+      : graph_(context.graph),
+        statics_(context.statics),
+        layouts_(context.layouts()),
+        compiler_(*context.compilers.front()),
         assignment_(assignment),
-        readers_(graph.readers()),
-        updates_(graph.num_values(), kNoValue),
-        updated_by_(graph.num_values(), kNoValue),
-        returned_(graph.num_values(), false),
-        member_(graph.num_values(), false),
-        inside_(graph.num_nodes(), false) {
-    for (const Output& o : graph.outputs()) {
+        readers_(graph_.readers()),
+        updates_(graph_.num_values(), kNoValue),
+        updated_by_(graph_.num_values(), kNoValue),
+        returned_(graph_.num_values(), false),
+        member_(graph_.num_values(), false),
+        inside_(graph_.num_nodes(), false) {
+    for (const Output& o : graph_.outputs()) {
       if (o.into == kNoValue) {
         returned_[o.value.index] = true;
         continue;
@@ -78,7 +79,7 @@ class PackedStore {
     const Node& node = graph_.node(n);
     const bool same =
         !node.inputs.empty() && node.inputs[0] != kNoValue && graph_.type(node.inputs[0]) == type;
-    if (!same || assignment_.nodes[n.index].backend != &layouts_ || !layouts_.element_wise(graph_, n, kPlain))
+    if (!same || assignment_.nodes[n.index].compiler != &compiler_ || !compiler_.element_wise(n, kPlain))
       return;
     inside_[n.index] = true;
     family.nodes.push_back(n);
@@ -151,7 +152,7 @@ class PackedStore {
   bool choose(const Family& family, Layout layout) {
     std::vector<Candidate> candidates;
     for (NodeId n : family.nodes) {
-      auto candidate = layouts_.element_wise(graph_, n, layout);
+      auto candidate = compiler_.element_wise(n, layout);
       if (!candidate) return false;
       candidates.push_back(*std::move(candidate));
     }
@@ -166,6 +167,7 @@ class PackedStore {
   const Graph& graph_;
   const std::vector<bool>& statics_;
   Backend& layouts_;
+  NodeCompiler& compiler_;  // of layouts_
   Assignment& assignment_;
   const std::vector<std::vector<NodeId>> readers_;
   std::vector<ValueId> updates_, updated_by_;  // by value: what it updates, what updates it
@@ -176,9 +178,8 @@ class PackedStore {
 
 }  // namespace
 
-void store_packed(const Graph& graph, const std::vector<bool>& statics, Backend& layouts,
-                  Assignment& assignment) {
-  PackedStore(graph, statics, layouts, assignment).run();
+void store_packed(const CompileContext& context, Assignment& assignment) {
+  PackedStore(context, assignment).run();
 }
 
 }  // namespace limber

@@ -34,8 +34,7 @@ struct Sums {
 Result<std::shared_ptr<const Plan>> compile_batch(const Graph& model, std::shared_ptr<Parameters> params,
                                                   std::vector<std::shared_ptr<Backend>> backends,
                                                   const EvaluationOptions& options) {
-  CompileOptions how{.threads = options.threads};
-  for (const std::string& name : symbols(model)) how.symbols[name] = options.batch;
+  const CompileSettings how = batch_settings(model, options.batch, options.threads);
   return compile(logits_of(model), std::move(params), std::move(backends), how);
 }
 

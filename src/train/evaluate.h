@@ -21,7 +21,7 @@ struct EvaluationOptions {
   Preprocess input;
   OnBadImage on_bad_image = OnBadImage::kFail;
   // Where it runs, shared with others that run in turn; null: memory of its own.
-  std::shared_ptr<SharedMemory> memory;
+  std::shared_ptr<WorkArena> memory;
 };
 
 struct Evaluation {

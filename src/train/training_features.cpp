@@ -37,7 +37,7 @@ Status TrainingSession::make_features() {
   if (f.bytes > options_.feature_bytes) return {};
   LIMBER_ASSIGN(auto rest, compile_step(split->rest, recomputable_activations(split->rest).cheap));
   LIMBER_ASSIGN(f.rest, Session::create(std::move(rest), memory_));
-  const CompileOptions how{.threads = options_.threads, .optimize = false, .assignment = assignment_};
+  const CompileSettings how{.threads = options_.threads, .optimize = false, .assignment = assignment_};
   LIMBER_ASSIGN(auto prefix, compile(split->prefix, params_, backends_, how));
   LIMBER_ASSIGN(f.prefix, Session::create(std::move(prefix), memory_));
   for (const Output& output : split->prefix.outputs()) {

@@ -13,6 +13,8 @@
 namespace limber {
 namespace {
 
+// Changes of the trained set between two trims of the heap, in which packed weights come and go: a trim walks
+// all of the heap, so not every time.
 constexpr size_t kTrimEvery = 64;
 
 size_t physical_memory() {
@@ -35,11 +37,15 @@ Result<std::unique_ptr<TrainingSession>> TrainingSession::create(
     const TrainingOptions& options) {
   std::unique_ptr<TrainingSession> made(new TrainingSession(std::move(params), std::move(backends), options));
   LIMBER_ASSIGN(made->prepared_, prepare_model(model, options.step));
+  for (const Value& value : model.values()) {
+    if (value.role == Role::kParameter || value.role == Role::kState)
+      made->model_names_.push_back(value.name);
+  }
   made->trainable_ = trainable_parameters(made->prepared_);
   if (made->trainable_.empty()) return invalid("the model has no parameter that can be trained");
   made->memory_ = options.memory;
   if (made->memory_ == nullptr) {
-    LIMBER_ASSIGN(made->memory_, SharedMemory::reserve(physical_memory()));
+    LIMBER_ASSIGN(made->memory_, WorkArena::reserve(physical_memory()));
   }
   std::vector<std::string> first = made->trainable_;
   if (options.choose) {
@@ -126,7 +132,7 @@ bool TrainingSession::within_limit(const Plan& plan) const {
 
 Result<std::shared_ptr<const Plan>> TrainingSession::compile_step(const Graph& graph, size_t twice) {
   LIMBER_ASSIGN(const Graph smaller, recompute_activations(graph, twice));
-  CompileOptions how{.threads = options_.threads, .optimize = false, .assignment = assignment_};
+  CompileSettings how{.threads = options_.threads, .optimize = false, .assignment = assignment_};
   LIMBER_ASSIGN(auto plan, compile(smaller, params_, backends_, how));
   if (assignment_ < 0) assignment_ = plan->assignment;
   return plan;

@@ -32,7 +32,7 @@ struct TrainingOptions {
   // first. Where they are measured, the first set decides.
   bool many_sets = false;
   // Where steps run, shared with others that run in turn; null: memory of its own.
-  std::shared_ptr<SharedMemory> memory;
+  std::shared_ptr<WorkArena> memory;
   size_t max_plans = 256;  // compiled sets that are kept; the one unused for longest goes first
   // Bytes for what the part below the first trained tensor makes of each of `samples` images, so that later
   // epochs need not compute it again; 0: none. Right only when an image is the same in every epoch.
@@ -59,8 +59,8 @@ struct Effect {
   double gain = 0, gradient_squares = 0, weight_squares = 0;
 };
 
-// Parameters and optimiser state live in `params` (state under "optimizer/.."), shared with whatever else
-// uses them; do not run other plans over them during a step. Use from one thread.
+// Parameters and optimiser state live in `params` (state under "optimizer/.."), the training's working set.
+// Plans over it take turns with the steps; whoever runs beside them reads a snapshot(). Use from one thread.
 class TrainingSession {
  public:
   // Starts with what options.choose says.
@@ -72,7 +72,7 @@ class TrainingSession {
   const TrainingOptions& options() const { return options_; }
   const Graph& prepared() const { return prepared_; }
   const std::shared_ptr<Parameters>& params() const { return params_; }
-  const std::shared_ptr<SharedMemory>& memory() const { return memory_; }
+  const std::shared_ptr<WorkArena>& memory() const { return memory_; }
   // Every parameter that can be trained, in the order the model reads them.
   const std::vector<std::string>& trainable() const { return trainable_; }
   const std::vector<std::string>& trained() const { return trained_; }
@@ -105,6 +105,10 @@ class TrainingSession {
   const std::vector<double>& step_seconds() const { return seconds_; }
   double last_seconds() const { return last_seconds_; }  // of the last step, timed or not
   const Plan& timed_plan() const { return active_->plan(); }
+
+  // The model's parameters and states as they are between two steps, without what belongs to the optimiser:
+  // for whoever reads while the training goes on.
+  Result<WeightSnapshot> snapshot() { return params_->snapshot(model_names_); }
 
   // What training these would need without a limit, as Plan::memory_bytes() counts it.
   Result<size_t> needed_bytes(std::span<const std::string> names);
@@ -157,9 +161,10 @@ class TrainingSession {
   std::vector<std::shared_ptr<Backend>> backends_;
   TrainingOptions options_;
   Graph prepared_;
+  std::vector<std::string> model_names_;  // parameters and states of the model
   std::vector<std::string> trainable_, trained_;
   Thrift thrift_ = Thrift::kTime;
-  std::shared_ptr<SharedMemory> memory_;
+  std::shared_ptr<WorkArena> memory_;
   std::list<Entry> sessions_;  // the one used last first
   std::map<std::string, std::list<Entry>::iterator> by_key_;
   Session* active_ = nullptr;           // ran last; holds what derives from parameters

@@ -70,15 +70,14 @@ Result<std::unique_ptr<BlockRunner>> BlockRunner::create(const ElasticModel& mod
   if (options.batch < 1) return invalid("batches of {} images, expected 1 or more", options.batch);
   std::unique_ptr<BlockRunner> runner(new BlockRunner(model, std::move(backends), options));
   LIMBER_ASSIGN(runner->classes_, count_classes(model.base));
-  LIMBER_ASSIGN(runner->memory_, SharedMemory::reserve(CompileOptions{}.max_bytes));
+  LIMBER_ASSIGN(runner->memory_, WorkArena::reserve(CompileSettings{}.max_bytes));
   return runner;
 }
 
 Result<Session*> BlockRunner::session(const VariantPiece& piece) {
   std::unique_ptr<Session>& made = sessions_[{piece.block, piece.choice}];
   if (made != nullptr) return made.get();
-  CompileOptions how{.threads = options_.threads};
-  for (const std::string& name : symbols(*piece.graph)) how.symbols[name] = options_.batch;
+  const CompileSettings how = batch_settings(*piece.graph, options_.batch, options_.threads);
   const Graph graph = ends_model(model_, piece) ? logits_of(*piece.graph) : *piece.graph;
   auto plan = compile(graph, model_.params, backends_, how);
   if (!plan.ok()) return plan.status().in(describe(model_, piece));

@@ -93,7 +93,7 @@ class BlockRunner {
   const std::vector<std::shared_ptr<Backend>> backends_;
   const BlockRunnerOptions options_;
   int64_t classes_ = 0;
-  std::shared_ptr<SharedMemory> memory_;
+  std::shared_ptr<WorkArena> memory_;
   std::map<std::pair<int, int>, std::unique_ptr<Session>> sessions_;  // by VariantPiece::block and choice
   size_t cached_bytes_ = 0;
   ReuseCounts counts_;

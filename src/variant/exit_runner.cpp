@@ -56,8 +56,7 @@ Result<Graph> stage_graph(const ElasticModel& model, const Variant& variant, int
 Result<std::unique_ptr<Session>> stage_session(const Graph& graph, const std::shared_ptr<Parameters>& params,
                                                const std::vector<std::shared_ptr<Backend>>& backends,
                                                int64_t batch, int threads) {
-  CompileOptions how{.threads = threads};
-  for (const std::string& name : symbols(graph)) how.symbols[name] = batch;
+  const CompileSettings how = batch_settings(graph, batch, threads);
   LIMBER_ASSIGN(auto plan, compile(graph, params, backends, how));
   return Session::create(std::move(plan));
 }

@@ -27,8 +27,7 @@ Result<std::unique_ptr<Session>> make_session(const Graph& graph, std::shared_pt
                                               const std::vector<std::shared_ptr<Backend>>& backends,
                                               const MeasureOptions& options) {
   if (options.threads < 1) return invalid("{} threads, expected 1 or more", options.threads);
-  CompileOptions compiling{.threads = options.threads};
-  for (const std::string& name : symbols(graph)) compiling.symbols[name] = 1;
+  const CompileSettings compiling = batch_settings(graph, 1, options.threads);
   LIMBER_ASSIGN(auto plan, compile(graph, std::move(params), backends, compiling));
   LIMBER_ASSIGN(auto session, Session::create(std::move(plan)));
   Random random(1);

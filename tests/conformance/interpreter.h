@@ -17,7 +17,11 @@ using Tensors = std::vector<Tensor>;
 class Interpreter {
  public:
   Interpreter(const Graph& graph, const Parameters& params)
-      : graph_(graph), params_(params), backend_(make_ref_backend()), values_(graph.num_values()) {}
+      : graph_(graph),
+        params_(params),
+        backend_(make_ref_backend()),
+        nodes_(backend_->begin(graph, {})),
+        values_(graph.num_values()) {}
 
   Result<Tensors> run(const Tensors& inputs) {
     for (size_t i = 0; i < inputs.size(); ++i) values_[graph_.inputs()[i].index] = inputs[i];
@@ -38,9 +42,9 @@ class Interpreter {
   Status run_node(NodeId id) {
     const Node& node = graph_.node(id);
     const std::string where = fmt::format("node '{}' ({})", node.name, op_name(node.op));
-    if (!backend_->supports(graph_, id)) return unsupported("{}: not in the reference backend", where);
-    LIMBER_ASSIGN(const auto candidates, backend_->candidates(graph_, id, {}));
-    LIMBER_ASSIGN(const auto kernel, backend_->compile(graph_, id, candidates.at(0)));
+    if (!nodes_->supports(id)) return unsupported("{}: not in the reference backend", where);
+    LIMBER_ASSIGN(const auto candidates, nodes_->candidates(id, {}));
+    LIMBER_ASSIGN(const auto kernel, nodes_->compile(id, candidates.at(0)));
     KernelIo io;
     for (ValueId v : node.inputs) io.inputs.push_back(v == kNoValue ? nullptr : values_[v.index].raw());
     for (ValueId v : node.outputs) {
@@ -69,6 +73,7 @@ class Interpreter {
   const Graph& graph_;
   const Parameters& params_;
   std::unique_ptr<Backend> backend_;
+  std::unique_ptr<NodeCompiler> nodes_;
   std::vector<Tensor> values_;
 };
 

@@ -72,10 +72,10 @@ TEST_F(PackedParameter, AChangeIsSeenAndOldTensorsStay) {
 }
 
 TEST_F(PackedParameter, WhoeverWritesGetsItPlain) {
-  const uint64_t version = params_.version(), of_value = params_.versions(names_)[0];
+  const uint64_t state = params_.state(), of_value = params_.versions(names_)[0];
   Tensor tensor = *params_.writable("w");
   EXPECT_EQ(params_.find_packed("w", "backwards"), nullptr);
-  EXPECT_GT(params_.version(), version);  // whoever holds the packed form learns of it
+  EXPECT_GT(params_.state(), state);  // whoever holds the packed form learns of it
   EXPECT_EQ(params_.versions(names_)[0], of_value);
   tensor.data<float>()[1] = 5;
   params_.mark_changed(names_);

@@ -20,6 +20,7 @@ using TensorMap = std::map<std::string, Tensor>;
 // Outputs in graph order. `stored` has every input and parameter by name. REQUIRES: constant shapes
 inline std::vector<Tensor> interpret(const Graph& graph, const TensorMap& stored) {
   const std::unique_ptr<Backend> backend = make_ref_backend();
+  const auto nodes = backend->begin(graph, {});
   std::vector<Tensor> tensors(graph.num_values());
   for (uint32_t v = 0; v < graph.num_values(); ++v) {
     const Value& value = graph.values()[v];
@@ -29,9 +30,9 @@ inline std::vector<Tensor> interpret(const Graph& graph, const TensorMap& stored
   }
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node& node = graph.nodes()[n];
-    const auto candidates = backend->candidates(graph, NodeId{n}, {});
+    const auto candidates = nodes->candidates(NodeId{n}, {});
     EXPECT_TRUE(candidates.ok()) << candidates.status().message();
-    const auto kernel = backend->compile(graph, NodeId{n}, candidates->front());
+    const auto kernel = nodes->compile(NodeId{n}, candidates->front());
     EXPECT_TRUE(kernel.ok()) << kernel.status().message();
     KernelIo io;
     for (ValueId v : node.inputs) io.inputs.push_back(v == kNoValue ? nullptr : tensors[v.index].raw());

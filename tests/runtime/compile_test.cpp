@@ -118,10 +118,27 @@ TEST(Compile, PartialBlocksStayCorrect) {
 }
 
 TEST(Compile, UnboundSymbolsAreNamed) {
-  const Net net = make_net(kResidualNet);
-  const auto plan = compile(net.graph, net.params, cpu_backends(), {});
+  const Net net = make_net(R"(graph "open" {
+    input %x: f32[N,3,height,8]
+    %y: f32[N,3,height,8] = Relu(%x)
+    output %y as "y"
+  })");
+  const auto plan = compile(net.graph, net.params, cpu_backends(), {.batch = 2});
   ASSERT_FALSE(plan.ok());
-  EXPECT_NE(plan.status().message().find("N"), std::string::npos) << plan.status().message();
+  EXPECT_NE(plan.status().message().find("'height'"), std::string::npos) << plan.status().message();
+  EXPECT_TRUE(compile(net.graph, net.params, cpu_backends(), {.symbols = {{"height", 4}}}).ok());
+}
+
+TEST(Compile, OpenFirstDimensionsAreTheBatch) {
+  const Net net = make_net(kResidualNet);
+  const auto rows = [&](const CompileSettings& settings) {
+    return make_session(net, cpu_backends(), settings)->output(0).shape().dim(0);
+  };
+  EXPECT_EQ(rows({}), 1);
+  EXPECT_EQ(rows({.batch = 0}), 1);
+  EXPECT_EQ(rows({.batch = 3}), 3);
+  EXPECT_EQ(rows({.batch = 3, .symbols = {{"N", 2}}}), 2);
+  EXPECT_EQ(rows(batch_settings(net.graph, 5, 1)), 5);
 }
 
 TEST(Compile, AMissingParameterIsNamed) {

@@ -49,7 +49,7 @@ inline std::vector<std::shared_ptr<Backend>> ref_backends() { return {make_ref_b
 
 // A session, or a test failure with the message.
 inline std::unique_ptr<Session> make_session(const Net& net, std::vector<std::shared_ptr<Backend>> backends,
-                                             const CompileOptions& options = {}) {
+                                             const CompileSettings& options = {}) {
   auto plan = compile(net.graph, net.params, std::move(backends), options);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   if (!plan.ok()) return nullptr;
@@ -79,9 +79,9 @@ inline void expect_close(const Tensor& actual, const Tensor& expected, double to
 }
 
 // Runs the untransformed graph on backend/ref and the compiled one on the CPU backend.
-inline void expect_same_as_ref(const Net& net, const CompileOptions& options = {}, bool tune = false,
+inline void expect_same_as_ref(const Net& net, const CompileSettings& options = {}, bool tune = false,
                                double tolerance = 1e-5) {
-  CompileOptions plain = options;
+  CompileSettings plain = options;
   plain.optimize = false;
   const auto expected = make_session(net, ref_backends(), plain);
   const auto actual = make_session(net, cpu_backends(options.threads, tune), options);

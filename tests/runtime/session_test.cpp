@@ -29,10 +29,10 @@ TEST(Session, PackedWeightsAreSharedBetweenPlans) {
   ASSERT_TRUE(one && two);
   size_t shared = 0;
   for (const StaticStep& fixed : one->plan().statics) {
-    uint64_t newest = 1;
-    for (int leaf : fixed.leaves)
-      newest = std::max(newest, net.params->versions(one->plan().leaves)[static_cast<size_t>(leaf)]);
-    if (const auto buffer = net.params->find_derived(fixed.key, newest)) {
+    std::vector<std::string> leaves;
+    for (int leaf : fixed.leaves) leaves.push_back(one->plan().leaves[static_cast<size_t>(leaf)]);
+    const uint64_t stamp = DerivedWeights::stamp(net.params->versions(leaves));
+    if (const auto buffer = net.params->derived().find(fixed.key, stamp)) {
       EXPECT_GE(buffer.use_count(), 3);  // both sessions and this one
       ++shared;
     }

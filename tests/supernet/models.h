@@ -43,8 +43,7 @@ inline std::string test_name(std::string_view model) {
 
 // The output for a seeded input of `batch` samples.
 inline Tensor run_graph(const Graph& graph, const std::shared_ptr<Parameters>& params, int64_t batch = 1) {
-  CompileOptions options;
-  for (const std::string& name : symbols(graph)) options.symbols[name] = batch;
+  const CompileSettings options = batch_settings(graph, batch, 1);
   const auto session = make_session(Net{graph, params}, cpu_backends(), options);
   if (!session) return {};
   fill_inputs(*session, 7);

@@ -40,14 +40,8 @@ constexpr std::string_view kOddNet = R"(graph "odd" {
 class PlainUpdates : public Backend {
  public:
   std::string_view name() const override { return "plain"; }
-  void begin(const Graph& g, const std::vector<bool>& statics) override { cpu_->begin(g, statics); }
-  bool supports(const Graph& g, NodeId n) const override { return cpu_->supports(g, n); }
-  Result<std::vector<Candidate>> candidates(const Graph& g, NodeId n, std::span<const Layout> near) override {
-    return cpu_->candidates(g, n, near);
-  }
-  Status prepare(const Graph& g, NodeId n, Candidate& c) override { return cpu_->prepare(g, n, c); }
-  Result<std::unique_ptr<Kernel>> compile(const Graph& g, NodeId n, const Candidate& c) override {
-    return cpu_->compile(g, n, c);
+  std::unique_ptr<NodeCompiler> begin(const Graph& g, const std::vector<bool>& statics) override {
+    return std::make_unique<Nodes>(cpu_->begin(g, statics));
   }
   size_t bytes(const TensorType& type, Layout layout) const override { return cpu_->bytes(type, layout); }
   std::string layout_name(Layout layout) const override { return cpu_->layout_name(layout); }
@@ -59,6 +53,22 @@ class PlainUpdates : public Backend {
   }
 
  private:
+  class Nodes : public NodeCompiler {
+   public:
+    explicit Nodes(std::unique_ptr<NodeCompiler> cpu) : cpu_(std::move(cpu)) {}
+    bool supports(NodeId n) override { return cpu_->supports(n); }
+    Result<std::vector<Candidate>> candidates(NodeId n, std::span<const Layout> near) override {
+      return cpu_->candidates(n, near);
+    }
+    Status prepare(NodeId n, Candidate& c) override { return cpu_->prepare(n, c); }
+    Result<std::unique_ptr<Kernel>> compile(NodeId n, const Candidate& c) override {
+      return cpu_->compile(n, c);
+    }
+
+   private:
+    std::unique_ptr<NodeCompiler> cpu_;
+  };
+
   std::shared_ptr<Backend> cpu_ = make_cpu_backend({.threads = 1, .tune = false, .cache_file = ""});
 };
 

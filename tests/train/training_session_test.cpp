@@ -294,5 +294,42 @@ TEST(TrainingSession, OptimisersMakeTheLossFall) {
   }
 }
 
+// Whoever serves the model while it is trained runs with what was published, bit for bit, and without the
+// state of the optimiser.
+TEST(TrainingSession, ASnapshotIsTheModelAtThatStep) {
+  const Net net = make_net(kSmallNet);
+  const auto training = make_training(net, cpu_backends());
+  ASSERT_TRUE(training);
+  const auto step = [&](uint64_t seed) {
+    Random random(seed);
+    fill_random(training->images(), random);
+    for (int64_t& label : training->labels().data<int64_t>()) label = static_cast<int64_t>(random.below(4));
+    training->set_rate(0.05);
+    ASSERT_TRUE(training->step().ok());
+  };
+  const auto answer = [](Session& session) {
+    fill_inputs(session);
+    EXPECT_TRUE(session.run().ok());
+    const Tensor y = session.output(0);
+    return std::vector<float>(y.data<float>().begin(), y.data<float>().end());
+  };
+  step(1);
+  const auto served = training->snapshot();
+  ASSERT_TRUE(served.ok()) << served.status().message();
+  for (const std::string& name : served->weights().names()) EXPECT_TRUE(net.graph.find(name)) << name;
+  EXPECT_LT(served->weights().names().size(), net.params->names().size());
+  const auto plan = compile(net.graph, *served, cpu_backends(), {.batch = 2});
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  const auto session = *Session::create(*plan, *served);
+  const std::vector<float> first = answer(*session);
+  EXPECT_EQ(first, answer(*make_session(net, cpu_backends(), {.batch = 2})));
+  step(2);
+  EXPECT_EQ(answer(*session), first);
+  ASSERT_TRUE(session->use(*training->snapshot()).ok());
+  const std::vector<float> second = answer(*session);
+  EXPECT_NE(second, first);
+  EXPECT_EQ(second, answer(*make_session(net, cpu_backends(), {.batch = 2})));
+}
+
 }  // namespace
 }  // namespace limber::test

@@ -14,116 +14,100 @@ namespace {
 
 using onednn::Format;
 
-class CpuBackend : public Backend {
+// What all compiles with one backend share. Thread-safe.
+struct Shared {
+  const CpuOptions options;
+  onednn::Library library;
+  Tuner tuner;
+};
+
+Result<std::unique_ptr<Kernel>> make_reorder(Shared& shared, const TensorType& type, Layout from, Layout to) {
+  if (from == to) {
+    const size_t size = shared.library.bytes(type, from);
+    return make_kernel([size](const KernelIo& io) {
+      std::copy_n(static_cast<const std::byte*>(io.inputs[0]), size, static_cast<std::byte*>(io.outputs[0]));
+    });
+  }
+  LIMBER_ASSIGN(const auto compiled, shared.library.reorder(type, from, to));
+  return shared_kernel(compiled.kernel);
+}
+
+class CpuNodeCompiler : public NodeCompiler {
  public:
-  explicit CpuBackend(const CpuOptions& options)
-      : options_(options), tuner_(options.cache_file, options.threads) {}
+  CpuNodeCompiler(Shared& shared, const Graph& graph, const std::vector<bool>& statics)
+      : shared_(shared), graph_(graph), statics_(statics) {}
 
-  std::string_view name() const override { return "cpu"; }
-
-  void begin(const Graph&, const std::vector<bool>& statics) override { statics_ = statics; }
-
-  bool supports(const Graph& g, NodeId n) const override {
-    const Node& node = g.node(n);
-    return is_view(node) || own_supports(g, node) ||
-           describe_layer(g, node, weights_static(node)).has_value() ||
-           plain_pooling(g, node, library_).has_value();
+  bool supports(NodeId n) override {
+    const Node& node = graph_.node(n);
+    return is_view(node) || own_supports(graph_, node) ||
+           describe_layer(graph_, node, weights_static(node)).has_value() ||
+           plain_pooling(graph_, node, shared_.library).has_value();
   }
 
-  Result<std::vector<Candidate>> candidates(const Graph& g, NodeId n,
-                                            std::span<const Layout> nearby) override {
-    const Node& node = g.node(n);
-    if (const auto layer = describe_layer(g, node, weights_static(node)))
+  Result<std::vector<Candidate>> candidates(NodeId n, std::span<const Layout> nearby) override {
+    const Node& node = graph_.node(n);
+    if (const auto layer = describe_layer(graph_, node, weights_static(node)))
       return layer_candidates(node, *layer);
     std::vector<Candidate> out;
-    const double seconds = element_seconds(g, n);
+    const double seconds = element_seconds(n);
     if (is_view(node)) {
       out.push_back(plain_candidate(node, "view", 0));
       out.back().view = true;
-    } else if (own_supports(g, node)) {
+    } else if (own_supports(graph_, node)) {
       out.push_back(plain_candidate(node, "simd", seconds));
-      out.back().may_alias = own_may_alias(g, node);
+      out.back().may_alias = own_may_alias(graph_, node);
     }
-    if (auto way = plain_pooling(g, node, library_); way && !own_supports(g, node))
+    // Counted twice: any format nearby is preferred.
+    if (auto way = plain_pooling(graph_, node, shared_.library); way && !own_supports(graph_, node))
       add(out, std::move(*way), seconds * 2);
     for (Layout near : formats_among(nearby)) {
-      for (FormatWay& way : format_ways(g, node, static_cast<Format>(near.id), library_))
+      for (FormatWay& way : format_ways(graph_, node, static_cast<Format>(near.id), shared_.library))
         add(out, std::move(way), seconds);
     }
     if (out.empty()) return unsupported("no kernel for {}", op_name(node.op));
     return out;
   }
 
-  std::optional<Candidate> element_wise(const Graph& g, NodeId n, Layout layout) override {
-    const Node& node = g.node(n);
-    if (node.inputs.empty() || node.inputs[0] == kNoValue || !library_.keeps_elements(layout))
+  std::optional<Candidate> element_wise(NodeId n, Layout layout) override {
+    const Node& node = graph_.node(n);
+    if (node.inputs.empty() || node.inputs[0] == kNoValue || !shared_.library.keeps_elements(layout))
       return std::nullopt;
-    const TensorType& type = g.type(node.inputs[0]);
+    const TensorType& type = graph_.type(node.inputs[0]);
     if (type.dtype != DType::kF32) return std::nullopt;
-    auto way = element_wise_way(g, node, layout, static_cast<int64_t>(bytes(type, layout) / sizeof(float)));
+    const auto elements = static_cast<int64_t>(shared_.library.bytes(type, layout) / sizeof(float));
+    auto way = element_wise_way(graph_, node, layout, elements);
     if (!way) return std::nullopt;
     std::vector<Candidate> out;
-    add(out, std::move(*way), element_seconds(g, n));
+    add(out, std::move(*way), element_seconds(n));
     return std::move(out.front());
   }
 
-  Status prepare(const Graph&, NodeId, Candidate& candidate) override {
+  Status prepare(NodeId, Candidate& candidate) override {
     if (candidate.token == 0) return {};
-    auto* layer = std::get_if<LayerRecipe>(&recipes_[candidate.token - 1]);
-    if (layer == nullptr) return {};
-    LIMBER_ASSIGN(const auto compiled, make_layer(layer->layer, layer->timing, library_));
-    const bool gradient = pass_of(layer->layer) == onednn::Pass::kBackwardWeights;
-    (gradient ? candidate.outputs[0] : candidate.inputs[1]) = Layout{compiled.weights_layout};
-    candidate.impl = compiled.impl;
+    auto* recipe = std::get_if<LayerRecipe>(&recipes_[candidate.token - 1]);
+    if (recipe == nullptr) return {};
+    LIMBER_ASSIGN(recipe->compiled, make_layer(recipe->layer, recipe->timing, shared_.library));
+    const bool gradient = pass_of(recipe->layer) == onednn::Pass::kBackwardWeights;
+    (gradient ? candidate.outputs[0] : candidate.inputs[1]) = Layout{recipe->compiled.weights_layout};
+    candidate.impl = recipe->compiled.impl;
     return {};
   }
 
-  Result<std::unique_ptr<Kernel>> compile(const Graph& g, NodeId n, const Candidate& candidate) override {
-    const Node& node = g.node(n);
+  Result<std::unique_ptr<Kernel>> compile(NodeId n, const Candidate& candidate) override {
+    const Node& node = graph_.node(n);
     if (candidate.token == 0)
-      return is_view(node) ? reorder(g.type(node.inputs[0]), kPlain, kPlain) : own_kernel(g, node);
-    if (const auto* layer = std::get_if<LayerRecipe>(&recipes_[candidate.token - 1])) {
-      LIMBER_ASSIGN(const auto compiled, make_layer(layer->layer, layer->timing, library_));
-      return shared_kernel(compiled.kernel);
-    }
+      return is_view(node) ? make_reorder(shared_, graph_.type(node.inputs[0]), kPlain, kPlain)
+                           : own_kernel(graph_, node);
+    if (const auto* layer = std::get_if<LayerRecipe>(&recipes_[candidate.token - 1]))
+      return shared_kernel(layer->compiled.kernel);
     return std::get<FormatWay>(recipes_[candidate.token - 1]).make();
-  }
-
-  bool measures() const override { return options_.tune; }
-  std::optional<int64_t> recall(const std::string& key) const override { return tuner_.find_choice(key); }
-  void remember(const std::string& key, int64_t choice) override { tuner_.keep_choice(key, choice); }
-
-  size_t bytes(const TensorType& type, Layout layout) const override { return library_.bytes(type, layout); }
-  std::string layout_name(Layout layout) const override { return library_.layout_name(layout); }
-
-  double reorder_seconds(const TensorType& type, Layout from, Layout to) override {
-    const double guess = 2.0 * static_cast<double>(type.bytes()) / (8e9 * options_.threads) + 2e-6;
-    if (!library_.can_reorder(type, from, to)) return 1;  // never chosen
-    const std::string key = fmt::format("{} {}>{}", type.to_string(), layout_name(from), layout_name(to));
-    if (const auto known = tuner_.find_reorder(key)) return *known;
-    if (!options_.tune) return guess;
-    const auto measured = time_reorder(type, from, to);
-    const double seconds = measured.ok() ? *measured : guess;
-    tuner_.keep_reorder(key, seconds);
-    return seconds;
-  }
-
-  Result<std::unique_ptr<Kernel>> reorder(const TensorType& type, Layout from, Layout to) override {
-    if (from == to) {
-      const size_t size = bytes(type, from);
-      return make_kernel([size](const KernelIo& io) {
-        std::copy_n(static_cast<const std::byte*>(io.inputs[0]), size,
-                    static_cast<std::byte*>(io.outputs[0]));
-      });
-    }
-    LIMBER_ASSIGN(const auto compiled, library_.reorder(type, from, to));
-    return shared_kernel(compiled.kernel);
   }
 
  private:
   struct LayerRecipe {
     Layer layer;
     Timing timing;
+    onednn::Compiled compiled;  // once prepared; keeps the layout of its weights alive
   };
 
   static bool is_view(const Node& node) {
@@ -132,7 +116,7 @@ class CpuBackend : public Backend {
 
   bool weights_static(const Node& node) const {
     if (node.inputs.size() < 2 || node.inputs[1] == kNoValue) return false;
-    return node.inputs[1].index < statics_.size() && statics_[node.inputs[1].index];
+    return statics_[node.inputs[1].index];
   }
 
   // Formats only mean something for images; packed weights are nobody's neighbour.
@@ -147,9 +131,10 @@ class CpuBackend : public Backend {
     return out;
   }
 
-  // Of a node that is limited by memory.
-  double element_seconds(const Graph& g, NodeId n) const {
-    return node_bytes(g, n) / (1e10 * options_.threads) + 1e-6;
+  // Of a node that is limited by memory: 10 GB/s for each thread, and a microsecond to start. Rough numbers
+  // of a server's core: what counts is how they relate to those of layers and reorders.
+  double element_seconds(NodeId n) const {
+    return node_bytes(graph_, n) / (1e10 * shared_.options.threads) + 1e-6;
   }
 
   void add(std::vector<Candidate>& out, FormatWay way, double seconds) {
@@ -165,9 +150,9 @@ class CpuBackend : public Backend {
   }
 
   Result<std::vector<Candidate>> layer_candidates(const Node& node, const Layer& layer) {
-    const ThreadScope threads(options_.threads);
-    LIMBER_ASSIGN(const auto timings,
-                  layer_timings(layer, library_, tuner_, options_.tune, options_.threads));
+    const ThreadScope threads(shared_.options.threads);
+    LIMBER_ASSIGN(const auto timings, layer_timings(layer, shared_.library, shared_.tuner,
+                                                    shared_.options.tune, shared_.options.threads));
     std::vector<Candidate> out;
     for (const Timing& t : timings) {
       Candidate c = plain_candidate(node, t.impl, t.seconds);
@@ -196,17 +181,60 @@ class CpuBackend : public Backend {
     return recipes_.size();
   }
 
+  Shared& shared_;
+  const Graph& graph_;
+  const std::vector<bool>& statics_;                           // by value
+  std::vector<std::variant<LayerRecipe, FormatWay>> recipes_;  // by candidate token - 1
+};
+
+class CpuBackend : public Backend {
+ public:
+  explicit CpuBackend(const CpuOptions& options)
+      : shared_{options, {}, Tuner(options.cache_file, options.threads)} {}
+
+  std::string_view name() const override { return "cpu"; }
+
+  std::unique_ptr<NodeCompiler> begin(const Graph& graph, const std::vector<bool>& statics) override {
+    return std::make_unique<CpuNodeCompiler>(shared_, graph, statics);
+  }
+
+  bool measures() const override { return shared_.options.tune; }
+  std::optional<int64_t> recall(const std::string& key) const override {
+    return shared_.tuner.find_choice(key);
+  }
+  void remember(const std::string& key, int64_t choice) override { shared_.tuner.keep_choice(key, choice); }
+
+  size_t bytes(const TensorType& type, Layout layout) const override {
+    return shared_.library.bytes(type, layout);
+  }
+  std::string layout_name(Layout layout) const override { return shared_.library.layout_name(layout); }
+
+  double reorder_seconds(const TensorType& type, Layout from, Layout to) override {
+    if (!shared_.library.can_reorder(type, from, to)) return 1;  // never chosen
+    const std::string key = fmt::format("{} {}>{}", type.to_string(), layout_name(from), layout_name(to));
+    if (const auto known = shared_.tuner.find_reorder(key)) return *known;
+    // Reading and writing at 8 GB/s for each thread, a little less than copying in order, and two
+    // microseconds to start.
+    const double guess = 2.0 * static_cast<double>(type.bytes()) / (8e9 * shared_.options.threads) + 2e-6;
+    if (!shared_.options.tune) return guess;
+    const auto measured = time_reorder(type, from, to);
+    const double seconds = measured.ok() ? *measured : guess;
+    shared_.tuner.keep_reorder(key, seconds);
+    return seconds;
+  }
+
+  Result<std::unique_ptr<Kernel>> reorder(const TensorType& type, Layout from, Layout to) override {
+    return make_reorder(shared_, type, from, to);
+  }
+
+ private:
   Result<double> time_reorder(const TensorType& type, Layout from, Layout to) {
-    const ThreadScope threads(options_.threads);
-    LIMBER_ASSIGN(const auto compiled, library_.reorder(type, from, to));
+    const ThreadScope threads(shared_.options.threads);
+    LIMBER_ASSIGN(const auto compiled, shared_.library.reorder(type, from, to));
     return time_kernel(compiled, /*in_place=*/false, /*cold_weights=*/false);
   }
 
-  const CpuOptions options_;
-  mutable onednn::Library library_;
-  Tuner tuner_;
-  std::vector<bool> statics_;                                  // of the graph at hand, by value
-  std::vector<std::variant<LayerRecipe, FormatWay>> recipes_;  // by candidate token - 1
+  Shared shared_;
 };
 
 }  // namespace

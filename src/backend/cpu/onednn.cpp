@@ -1,16 +1,13 @@
 // Everything that knows oneDNN's API; onednn_api.h holds what its versions say differently.
 #include "backend/cpu/onednn.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
-#include <functional>
-#include <map>
 #include <mutex>
 
 #include "backend/cpu/onednn_api.h"
 #include "backend/cpu/onednn_descs.h"
 #include "backend/cpu/onednn_primitive.h"
+#include "backend/cpu/onednn_tables.h"
 
 namespace limber::onednn {
 namespace {
@@ -47,74 +44,76 @@ std::string version() {
   return fmt::format("oneDNN {}.{}.{}", v->major, v->minor, v->patch);
 }
 
+namespace {
+
+// What a kernel keeps alive.
+using Layouts = std::vector<std::shared_ptr<const PackedLayout>>;
+
+// While one lives, oneDNN's primitive cache is off. Version 2.6 answers next_impl() from it and then counts
+// wrongly: the implementation after one that is in the cache is an earlier one. The cache is one for the
+// whole process: it has its capacity back as soon as we are done; what a host program had in it, it makes
+// again.
+class PrimitiveCacheOff {
+ public:
+#if DNNL_VERSION_MAJOR < 3
+  PrimitiveCacheOff() {
+    const std::lock_guard lock(mutex_);
+    if (alive_++ > 0) return;
+    static_cast<void>(dnnl_get_primitive_cache_capacity(&capacity_));
+    static_cast<void>(dnnl_set_primitive_cache_capacity(0));
+  }
+  ~PrimitiveCacheOff() {
+    const std::lock_guard lock(mutex_);
+    if (--alive_ == 0) static_cast<void>(dnnl_set_primitive_cache_capacity(capacity_));
+  }
+#else
+  PrimitiveCacheOff() {}
+#endif
+  PrimitiveCacheOff(const PrimitiveCacheOff&) = delete;
+  PrimitiveCacheOff& operator=(const PrimitiveCacheOff&) = delete;
+
+ private:
+  inline static std::mutex mutex_;
+  inline static int alive_ = 0;
+  inline static int capacity_ = 0;  // as the host program wants it
+};
+
+}  // namespace
+
 struct Library::Rep {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
-  // Packed layouts: the layout itself and how the plain tensor is to be read. Entries are never removed.
-  struct Packed {
-    memory::desc desc, plain;
-    std::string name;
-  };
-  mutable std::mutex mutex;
-  std::vector<Packed> packed;
-  std::map<std::string, Compiled> made;
+  LayoutTable layouts;
+  KernelCache kernels;
 
-  uint32_t intern(const memory::desc& desc, const memory::desc& plain) {
-    if (desc == plain) return static_cast<uint32_t>(Format::kPlain);
-    const std::lock_guard lock(mutex);
-    for (size_t i = 0; i < packed.size(); ++i) {
-      if (packed[i].desc == desc && packed[i].plain == plain) return kFirstPacked + static_cast<uint32_t>(i);
-    }
-    packed.push_back({desc, plain, packed_name(desc) + reading_name(plain)});
-    return kFirstPacked + static_cast<uint32_t>(packed.size() - 1);
-  }
-
-  // Blocks, strides and, for Winograd, the sizes: enough to tell two packings of one tensor apart.
-  static std::string packed_name(const memory::desc& desc) {
-    if (!is_blocked(desc)) return opaque_name(desc);
-    std::string name = "packed";
-    for (const int64_t stride : strides_of(desc)) name += fmt::format(".{}", stride);
-    const auto blocks = inner_blocks_of(desc), axes = inner_axes_of(desc);
-    for (size_t i = 0; i < blocks.size(); ++i)
-      name += fmt::format("_{}{}", blocks[i], static_cast<char>('a' + axes[i]));
-    return name;
-  }
-
-  // A matrix may be packed as it is or transposed, into layouts that look alike.
-  static std::string reading_name(const memory::desc& plain) {
-    const auto strides = strides_of(plain);
-    if (std::is_sorted(strides.begin(), strides.end(), std::greater<>())) return "";
-    return fmt::format("~{}", fmt::join(strides, "."));
-  }
-
-  Packed entry(uint32_t id) const {
-    const std::lock_guard lock(mutex);
-    LIMBER_ASSERT(id >= kFirstPacked && id - kFirstPacked < packed.size());
-    return packed[id - kFirstPacked];
+  // The layout of `out`'s weights.
+  void set_weights(Compiled& out, const memory::desc& desc, const memory::desc& plain, Layouts& used) {
+    if (desc == plain) return;
+    used.push_back(layouts.intern(desc, plain));
+    out.weights_layout = used.back()->id;
   }
 
   memory::desc desc(const TensorType& type, Layout layout) const {
-    if (layout.id >= kFirstPacked) return entry(layout.id).desc;
+    if (layout.id >= kFirstPacked) return layouts.find(layout.id)->desc;
     return activation_desc(type.shape.dims(), static_cast<Format>(layout.id));
   }
 
   // Makes `spec` unless it was made before.
   template <typename Make>
   Result<Compiled> remembered(const std::string& name, Make&& make) {
-    {
-      const std::lock_guard lock(mutex);
-      if (const auto it = made.find(name); it != made.end()) return it->second;
-    }
+    if (auto known = kernels.find(name)) return *std::move(known);
     Compiled compiled;
     bool found = false;
-    LIMBER_TRY(guarded(name, [&] { found = make(compiled); }));
+    {
+      const PrimitiveCacheOff off;
+      LIMBER_TRY(guarded(name, [&] { found = make(compiled); }));
+    }
     if (!found) return unsupported("oneDNN has no such implementation of {}", name);
-    const std::lock_guard lock(mutex);
-    made.emplace(name, compiled);
+    kernels.keep(name, compiled);
     return compiled;
   }
 
   template <typename Primitive, typename Pd>
-  void finish(Compiled& out, const Pd& pd, std::vector<Argument> args) {
+  void finish(Compiled& out, const Pd& pd, std::vector<Argument> args, Layouts used = {}) {
     out.impl = pd.impl_info_str();
     for (const Argument& a : args) {
       if (a.from == Argument::kScratch) continue;
@@ -122,16 +121,12 @@ struct Library::Rep {
       bytes.resize(std::max(bytes.size(), static_cast<size_t>(a.index) + 1));
       bytes[static_cast<size_t>(a.index)] = a.desc.get_size();
     }
-    out.kernel = std::make_shared<PrimitiveKernel>(Primitive(pd), engine,
-                                                   with_scratch(std::move(args), pd.scratchpad_desc()));
+    out.kernel = std::make_shared<PrimitiveKernel>(
+        Primitive(pd), engine, with_scratch(std::move(args), pd.scratchpad_desc()), std::move(used));
   }
 };
 
-Library::Library() : rep_(std::make_unique<Rep>()) {
-  // oneDNN 2.6 answers next_impl() from its primitive cache, which forgets which implementation was asked
-  // for. The cache is switched off; Rep::made remembers what we create.
-  static_cast<void>(dnnl_set_primitive_cache_capacity(0));
-}
+Library::Library() : rep_(std::make_unique<Rep>()) {}
 Library::~Library() = default;
 
 namespace {
@@ -262,6 +257,7 @@ Described<dnnl::inner_product_forward> inner_pd(const MatMul& s, const dnnl::eng
 template <typename MakePd>
 std::vector<std::string> list_of(MakePd&& make) {
   std::vector<std::string> names;
+  const PrimitiveCacheOff off;
   const Status status = guarded("list", [&] {
     auto made = make();
     if (made.pd) names = implementation_names(made.pd);
@@ -284,26 +280,27 @@ std::vector<std::string> Library::list(const Convolution& s) {
 Result<Compiled> Library::create(const Convolution& s, int index) {
   return rep_->remembered(fmt::format("{} #{}", key(s), index), [&](Compiled& out) {
     const WeightDims weights = weight_dims(s);
+    Layouts used;
     const auto make = [&]<typename Op>(Op*) {
       auto made = conv_pd<Op>(s, weights, rep_->engine);
       auto& pd = made.pd;
       if (!pd || !advance_to(pd, index)) return false;
-      out.weights_layout = rep_->intern(pd.weights_desc(), weights.plain);
-      rep_->finish<Op>(out, pd, conv_args(pd, s.bias));
+      rep_->set_weights(out, pd.weights_desc(), weights.plain, used);
+      rep_->finish<Op>(out, pd, conv_args(pd, s.bias), used);
       return true;
     };
     if (s.pass == Pass::kBackwardData) {
       auto made = conv_data_pd(s, weights, rep_->engine);
       if (!made.pd || !advance_to(made.pd, index)) return false;
-      out.weights_layout = rep_->intern(made.pd.weights_desc(), weights.plain);
-      rep_->finish<dnnl::convolution_backward_data>(out, made.pd, data_args(made.pd));
+      rep_->set_weights(out, made.pd.weights_desc(), weights.plain, used);
+      rep_->finish<dnnl::convolution_backward_data>(out, made.pd, data_args(made.pd), used);
       return true;
     }
     if (s.pass == Pass::kBackwardWeights) {
       auto made = conv_weights_pd(s, weights, rep_->engine);
       if (!made.pd || !advance_to(made.pd, index)) return false;
-      out.weights_layout = rep_->intern(made.pd.diff_weights_desc(), weights.plain);
-      rep_->finish<dnnl::convolution_backward_weights>(out, made.pd, weights_args(made.pd, s.bias));
+      rep_->set_weights(out, made.pd.diff_weights_desc(), weights.plain, used);
+      rep_->finish<dnnl::convolution_backward_weights>(out, made.pd, weights_args(made.pd, s.bias), used);
       return true;
     }
     return s.transposed ? make(static_cast<dnnl::deconvolution_forward*>(nullptr))
@@ -318,20 +315,21 @@ std::vector<std::string> Library::list(const MatMul& s) {
 
 Result<Compiled> Library::create(const MatMul& s, int index) {
   return rep_->remembered(fmt::format("{} #{}", key(s), index), [&](Compiled& out) {
+    Layouts used;
     if (s.inner_product) {
       auto made = inner_pd(s, rep_->engine);
       auto& pd = made.pd;
       if (!pd || !advance_to(pd, index)) return false;
       // The IR's b is [K, N] (or [N, K] when transposed); the primitive's weights are [N, K].
-      out.weights_layout = rep_->intern(pd.weights_desc(), matrix_desc({s.b[1], s.b[0]}, !s.trans_b));
-      rep_->finish<dnnl::inner_product_forward>(out, pd, conv_args(pd, s.bias));
+      rep_->set_weights(out, pd.weights_desc(), matrix_desc({s.b[1], s.b[0]}, !s.trans_b), used);
+      rep_->finish<dnnl::inner_product_forward>(out, pd, conv_args(pd, s.bias), used);
       return true;
     }
     auto made = matmul_pd(s, rep_->engine);
     auto& pd = made.pd;
     if (!pd || !advance_to(pd, index)) return false;
-    if (s.pack_b) out.weights_layout = rep_->intern(pd.weights_desc(), matrix_desc(s.b, s.trans_b));
-    rep_->finish<dnnl::matmul>(out, pd, conv_args(pd, s.bias));
+    if (s.pack_b) rep_->set_weights(out, pd.weights_desc(), matrix_desc(s.b, s.trans_b), used);
+    rep_->finish<dnnl::matmul>(out, pd, conv_args(pd, s.bias), used);
     return true;
   });
 }
@@ -406,11 +404,11 @@ size_t Library::bytes(const TensorType& type, Layout layout) const {
 
 std::string Library::layout_name(Layout layout) const {
   static constexpr const char* kNames[] = {"plain", "nhwc", "nchw8c", "nchw16c"};
-  return layout.id < 4 ? kNames[layout.id] : rep_->entry(layout.id).name;
+  return layout.id < 4 ? kNames[layout.id] : rep_->layouts.find(layout.id)->name;
 }
 
 bool Library::keeps_elements(Layout layout) const {
-  return layout.id < kFirstPacked || is_blocked(rep_->entry(layout.id).desc);
+  return layout.id < kFirstPacked || is_blocked(rep_->layouts.find(layout.id)->desc);
 }
 
 bool Library::can_reorder(const TensorType& type, Layout from, Layout to) const {
@@ -419,7 +417,7 @@ bool Library::can_reorder(const TensorType& type, Layout from, Layout to) const 
   const bool packed_from = from.id >= kFirstPacked, packed_to = to.id >= kFirstPacked;
   if (!packed_from && !packed_to) return type.rank() >= 3 && type.rank() <= 5;
   if (!keeps_elements(from) || (from != kPlain && !keeps_elements(to))) return false;
-  if (packed_from && packed_to) return rep_->entry(from.id).plain == rep_->entry(to.id).plain;
+  if (packed_from && packed_to) return rep_->layouts.find(from.id)->plain == rep_->layouts.find(to.id)->plain;
   return from == kPlain || to == kPlain;
 }
 
@@ -427,8 +425,12 @@ Result<Compiled> Library::reorder(const TensorType& type, Layout from, Layout to
   const std::string name = fmt::format("reorder {} {}>{}", type.to_string(), from.id, to.id);
   return rep_->remembered(name, [&](Compiled& out) {
     const uint32_t packed = std::max(from.id, to.id);
+    Layouts used;
+    for (Layout layout : {from, to}) {
+      if (layout.id >= kFirstPacked) used.push_back(rep_->layouts.find(layout.id));
+    }
     const auto side = [&](Layout layout) {
-      if (layout == kPlain && packed >= kFirstPacked) return rep_->entry(packed).plain;
+      if (layout == kPlain && packed >= kFirstPacked) return rep_->layouts.find(packed)->plain;
       return rep_->desc(type, layout);
     };
     dnnl::primitive_attr attr;
@@ -436,7 +438,8 @@ Result<Compiled> Library::reorder(const TensorType& type, Layout from, Layout to
     const dnnl::reorder::primitive_desc pd(rep_->engine, side(from), rep_->engine, side(to), attr);
     rep_->finish<dnnl::reorder>(
         out, pd,
-        {{DNNL_ARG_FROM, side(from), Argument::kInput, 0}, {DNNL_ARG_TO, side(to), Argument::kOutput, 0}});
+        {{DNNL_ARG_FROM, side(from), Argument::kInput, 0}, {DNNL_ARG_TO, side(to), Argument::kOutput, 0}},
+        used);
     return true;
   });
 }

@@ -77,7 +77,8 @@ struct Compiled {
   std::vector<size_t> input_bytes, output_bytes;  // by node input and output; 0 for absent
 };
 
-// Thread-safe. Exceptions of oneDNN stop inside.
+// Thread-safe. Exceptions of oneDNN stop inside. Packed layouts are known for as long as a kernel lives that
+// reads or writes one. Of kernels that nobody uses, a bounded number is kept.
 class Library {
  public:
   Library();

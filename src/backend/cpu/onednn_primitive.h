@@ -24,6 +24,8 @@ Status guarded(std::string_view what, F&& call) {
   }
 }
 
+struct PackedLayout;
+
 // One argument of a primitive and where its pointer comes from.
 struct Argument {
   int id;
@@ -58,8 +60,13 @@ class BoundPrimitive : public BoundKernel {
 
 class PrimitiveKernel : public Kernel {
  public:
-  PrimitiveKernel(dnnl::primitive primitive, dnnl::engine engine, std::vector<Argument> args)
-      : primitive_(std::move(primitive)), engine_(std::move(engine)), args_(std::move(args)) {}
+  // Keeps the `layouts` of its arguments known.
+  PrimitiveKernel(dnnl::primitive primitive, dnnl::engine engine, std::vector<Argument> args,
+                  std::vector<std::shared_ptr<const PackedLayout>> layouts)
+      : primitive_(std::move(primitive)),
+        engine_(std::move(engine)),
+        args_(std::move(args)),
+        layouts_(std::move(layouts)) {}
 
   size_t scratch_bytes() const override {
     for (const Argument& a : args_) {
@@ -86,6 +93,7 @@ class PrimitiveKernel : public Kernel {
   dnnl::primitive primitive_;
   dnnl::engine engine_;
   std::vector<Argument> args_;
+  std::vector<std::shared_ptr<const PackedLayout>> layouts_;
 };
 
 inline std::vector<Argument> with_scratch(std::vector<Argument> args, const dnnl::memory::desc& scratch) {

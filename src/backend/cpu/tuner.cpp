@@ -43,6 +43,16 @@ std::optional<Timing> parse_timing(const json& row) {
                 row[6].get<double>()};
 }
 
+// What is kept of each kind. A large network has some hundred layers and reorders; an entry takes some
+// hundred bytes.
+constexpr size_t kMostEntries = 50'000;
+
+// Which one goes does not matter: it is measured again when it is wanted.
+template <typename Map>
+void limit(Map& entries) {
+  while (entries.size() > kMostEntries) entries.erase(entries.begin());
+}
+
 }  // namespace
 
 Tuner::Tuner(std::string cache_file, int threads)
@@ -107,6 +117,7 @@ std::optional<std::vector<Timing>> Tuner::find(const std::string& key) const {
 void Tuner::keep(const std::string& key, std::vector<Timing> timings) {
   const std::lock_guard lock(mutex_);
   layers_[key] = std::move(timings);
+  limit(layers_);
   changed_ = true;
 }
 
@@ -119,6 +130,7 @@ std::optional<double> Tuner::find_reorder(const std::string& key) const {
 void Tuner::keep_reorder(const std::string& key, double seconds) {
   const std::lock_guard lock(mutex_);
   reorders_[key] = seconds;
+  limit(reorders_);
   changed_ = true;
 }
 
@@ -131,6 +143,7 @@ std::optional<int64_t> Tuner::find_choice(const std::string& key) const {
 void Tuner::keep_choice(const std::string& key, int64_t choice) {
   const std::lock_guard lock(mutex_);
   choices_[key] = choice;
+  limit(choices_);
   changed_ = true;
 }
 

@@ -51,24 +51,34 @@ double estimated_seconds(const Graph& graph, NodeId id) {
   return static_cast<double>(elements) * 1e-8 + node_flops(graph, id) * 1e-9;
 }
 
-class RefBackend : public Backend {
+class RefNodeCompiler : public NodeCompiler {
  public:
-  std::string_view name() const override { return "ref"; }
+  explicit RefNodeCompiler(const Graph& graph) : graph_(graph) {}
 
-  bool supports(const Graph& graph, NodeId node) const override {
-    return make_for(graph, graph.node(node)).ok();
-  }
+  bool supports(NodeId node) override { return make_for(graph_, graph_.node(node)).ok(); }
 
-  Result<std::vector<Candidate>> candidates(const Graph& graph, NodeId id, std::span<const Layout>) override {
-    const Node& node = graph.node(id);
-    LIMBER_TRY(make_for(graph, node).status());
-    Candidate candidate = plain_candidate(node, "ref", estimated_seconds(graph, id));
+  Result<std::vector<Candidate>> candidates(NodeId id, std::span<const Layout>) override {
+    const Node& node = graph_.node(id);
+    LIMBER_TRY(make_for(graph_, node).status());
+    Candidate candidate = plain_candidate(node, "ref", estimated_seconds(graph_, id));
     candidate.view = node.op == OpKind::kIdentity || node.op == OpKind::kReshape;
     return std::vector<Candidate>{std::move(candidate)};
   }
 
-  Result<std::unique_ptr<Kernel>> compile(const Graph& graph, NodeId node, const Candidate&) override {
-    return make_for(graph, graph.node(node));
+  Result<std::unique_ptr<Kernel>> compile(NodeId node, const Candidate&) override {
+    return make_for(graph_, graph_.node(node));
+  }
+
+ private:
+  const Graph& graph_;
+};
+
+class RefBackend : public Backend {
+ public:
+  std::string_view name() const override { return "ref"; }
+
+  std::unique_ptr<NodeCompiler> begin(const Graph& graph, const std::vector<bool>&) override {
+    return std::make_unique<RefNodeCompiler>(graph);
   }
 };
 

@@ -27,8 +27,7 @@ Result<std::unique_ptr<ExitTargets>> ExitTargets::create(
     const Options& options) {
   std::unique_ptr<ExitTargets> made(new ExitTargets(options));
   LIMBER_ASSIGN(made->classes_, count_classes(model.base));
-  CompileOptions how{.threads = options.threads};
-  for (const std::string& name : symbols(model.base)) how.symbols[name] = options.batch;
+  const CompileSettings how = batch_settings(model.base, options.batch, options.threads);
   LIMBER_ASSIGN(auto plan, compile(logits_of(model.base), model.params, backends, how));
   LIMBER_ASSIGN(made->model_, Session::create(std::move(plan)));
   const auto classes = static_cast<size_t>(made->classes_);

@@ -30,7 +30,7 @@ class FrozenTeacher : public ExitTeacher {
       : model_(model), backends_(backends), options_(options), targets_(std::move(targets)) {}
 
   Status prepare() {
-    LIMBER_ASSIGN(memory_, SharedMemory::reserve(CompileOptions{}.max_bytes));
+    LIMBER_ASSIGN(memory_, WorkArena::reserve(CompileSettings{}.max_bytes));
     LIMBER_TRY(make_blocks());
     for (const Exit& exit : model_.exits) LIMBER_TRY(add_pupil(exit).in(fmt::format("exit '{}'", exit.name)));
     return {};
@@ -68,8 +68,7 @@ class FrozenTeacher : public ExitTeacher {
       graph.add_output(*value, exit.name);
     }
     graph.compact();
-    CompileOptions how{.threads = options_.threads};
-    for (const std::string& name : symbols(graph)) how.symbols[name] = options_.batch;
+    const CompileSettings how = batch_settings(graph, options_.batch, options_.threads);
     LIMBER_ASSIGN(auto plan, compile(graph, model_.params, backends_, how));
     LIMBER_ASSIGN(blocks_, Session::create(std::move(plan), memory_));
     return {};
@@ -100,7 +99,7 @@ class FrozenTeacher : public ExitTeacher {
   const std::vector<std::shared_ptr<Backend>> backends_;
   const ExitTrainerOptions options_;
   const std::shared_ptr<ExitTargets> targets_;
-  std::shared_ptr<SharedMemory> memory_;  // of what runs, one at a time; outputs lie elsewhere
+  std::shared_ptr<WorkArena> memory_;  // of what runs, one at a time; outputs lie elsewhere
   std::unique_ptr<Session> blocks_;
   std::vector<std::unique_ptr<TrainingSession>> pupils_;  // by exit
   std::vector<float> wanted_;                             // of the batch, for the next exit

@@ -31,9 +31,8 @@ double variance(std::span<const float> values) {
 Result<std::unique_ptr<Session>> make_session(const Graph& graph, std::shared_ptr<Parameters> params,
                                               const std::vector<std::shared_ptr<Backend>>& backends,
                                               int64_t batch, int threads,
-                                              std::shared_ptr<SharedMemory> memory = nullptr) {
-  CompileOptions how{.threads = threads};
-  for (const std::string& name : symbols(graph)) how.symbols[name] = batch;
+                                              std::shared_ptr<WorkArena> memory = nullptr) {
+  const CompileSettings how = batch_settings(graph, batch, threads);
   LIMBER_ASSIGN(auto plan, compile(graph, std::move(params), backends, how));
   return Session::create(std::move(plan), std::move(memory));
 }
@@ -84,7 +83,7 @@ Result<std::unique_ptr<Distiller>> Distiller::create(ElasticModel& model,
                                                      const DistillOptions& options) {
   std::unique_ptr<Distiller> made(new Distiller(model, backends, options));
   LIMBER_ASSIGN(made->teacher_, Teacher::create(model, backends, options.batch, options.threads));
-  LIMBER_ASSIGN(made->memory_, SharedMemory::reserve(kArenaBytes));
+  LIMBER_ASSIGN(made->memory_, WorkArena::reserve(kArenaBytes));
   for (size_t b = 0; b < model.blocks.size(); ++b) {
     for (size_t a = 1; a < model.blocks[b].alternatives.size(); ++a) {
       if (made->wanted(b, a)) LIMBER_TRY(made->add_student(b, a));

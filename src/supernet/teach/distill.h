@@ -72,7 +72,7 @@ class Distiller {
   const std::vector<std::shared_ptr<Backend>> backends_;
   const DistillOptions options_;
   std::unique_ptr<Teacher> teacher_;
-  std::shared_ptr<SharedMemory> memory_;  // of one alternative at a time
+  std::shared_ptr<WorkArena> memory_;  // of one alternative at a time
   std::vector<Student> students_;
 };
 

@@ -30,11 +30,10 @@ Result<std::unique_ptr<VariantTuner>> VariantTuner::create(
     const std::vector<std::shared_ptr<Backend>>& backends, const TuneOptions& options) {
   LIMBER_ASSIGN(const int64_t classes, count_classes(model.base));
   std::unique_ptr<VariantTuner> made(new VariantTuner(options, classes));
-  CompileOptions how{.threads = options.threads};
-  for (const std::string& name : symbols(model.base)) how.symbols[name] = options.batch;
+  const CompileSettings how = batch_settings(model.base, options.batch, options.threads);
   LIMBER_ASSIGN(auto plan, compile(logits_of(model.base), model.params, backends, how));
   LIMBER_ASSIGN(made->original_, Session::create(std::move(plan)));
-  LIMBER_ASSIGN(made->memory_, SharedMemory::reserve(kTuneArenaBytes));
+  LIMBER_ASSIGN(made->memory_, WorkArena::reserve(kTuneArenaBytes));
   for (const Variant& variant : variants) LIMBER_TRY(made->add(model, variant, backends));
   return made;
 }

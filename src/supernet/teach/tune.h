@@ -46,7 +46,7 @@ class VariantTuner {
   const TuneOptions options_;
   const int64_t classes_;
   std::unique_ptr<Session> original_;
-  std::shared_ptr<SharedMemory> memory_;
+  std::shared_ptr<WorkArena> memory_;
   std::vector<std::unique_ptr<TrainingSession>> trainings_;  // by variant
   size_t next_ = 0;
 };

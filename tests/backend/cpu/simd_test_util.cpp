@@ -103,7 +103,7 @@ void expect_same_as_reference(const NodeCase& test) {
   ASSERT_NE(built.node, kNoNode);
   ASSERT_TRUE(own_supports(built.graph, built.graph.node(built.node))) << op_name(test.op);
   const auto ref = make_ref_backend();
-  auto kernel = ref->compile(built.graph, built.node, {});
+  auto kernel = ref->begin(built.graph, {})->compile(built.node, {});
   ASSERT_TRUE(kernel.ok()) << kernel.status().message();
   const std::vector<Tensor> want = run_kernel(built, **kernel, test.inputs);
   for (const SimdTable* const* table = simd_tables(); *table != nullptr; ++table) {
@@ -131,11 +131,11 @@ std::shared_ptr<Buffer> in_layout(Backend& backend, const Tensor& tensor, Layout
   return buffer;
 }
 
-std::vector<Tensor> run_candidate(const Built& built, Backend& backend, Candidate candidate,
-                                  const std::vector<Tensor>& inputs) {
+std::vector<Tensor> run_candidate(const Built& built, Backend& backend, NodeCompiler& nodes,
+                                  Candidate candidate, const std::vector<Tensor>& inputs) {
   const Node& node = built.graph.node(built.node);
-  EXPECT_TRUE(backend.prepare(built.graph, built.node, candidate).ok());
-  auto kernel = backend.compile(built.graph, built.node, candidate);
+  EXPECT_TRUE(nodes.prepare(built.node, candidate).ok());
+  auto kernel = nodes.compile(built.node, candidate);
   EXPECT_TRUE(kernel.ok()) << kernel.status().message();
   if (!kernel.ok()) return {};
   KernelIo io;
@@ -170,19 +170,22 @@ std::vector<Tensor> run_candidate(const Built& built, Backend& backend, Candidat
 
 size_t expect_candidates_match(const NodeCase& test) {
   const Built built = build(test);
-  auto reference = make_ref_backend()->compile(built.graph, built.node, {});
+  const auto ref = make_ref_backend();
+  auto reference = ref->begin(built.graph, {})->compile(built.node, {});
   EXPECT_TRUE(reference.ok()) << reference.status().message();
   const std::vector<Tensor> want = run_kernel(built, **reference, test.inputs);
   const auto backend = make_cpu_backend({.threads = 2, .tune = true, .cache_file = ""});
   const ThreadScope scope(2);
   const Layout nearby[] = {kPlain, Layout{1}, Layout{2}, Layout{3}};
-  EXPECT_TRUE(backend->supports(built.graph, built.node));
-  auto candidates = backend->candidates(built.graph, built.node, nearby);
+  const std::vector<bool> statics(built.graph.num_values(), false);
+  const auto nodes = backend->begin(built.graph, statics);
+  EXPECT_TRUE(nodes->supports(built.node));
+  auto candidates = nodes->candidates(built.node, nearby);
   EXPECT_TRUE(candidates.ok()) << candidates.status().message();
   if (!candidates.ok()) return 0;
   for (const Candidate& c : *candidates) {
     if (c.view || c.must_alias >= 0) continue;
-    expect_close(run_candidate(built, *backend, c, test.inputs), want, test,
+    expect_close(run_candidate(built, *backend, *nodes, c, test.inputs), want, test,
                  c.impl + " in " + backend->layout_name(c.inputs[0]));
   }
   return candidates->size();

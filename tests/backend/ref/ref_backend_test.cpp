@@ -12,13 +12,14 @@ TEST(RefBackend, OffersReshapeAndIdentityAsViews) {
   const auto relu = emit_node(g, OpKind::kRelu, {x}, {}, 1);
   ASSERT_TRUE(reshape.ok() && relu.ok());
   const auto backend = make_ref_backend();
-  const auto view = backend->candidates(g, *reshape, {});
-  const auto plain = backend->candidates(g, *relu, {});
+  const auto nodes = backend->begin(g, {});
+  const auto view = nodes->candidates(*reshape, {});
+  const auto plain = nodes->candidates(*relu, {});
   ASSERT_TRUE(view.ok() && plain.ok());
   EXPECT_TRUE(view->front().view);
   EXPECT_FALSE(plain->front().view);
   EXPECT_GT(plain->front().seconds, 0);
-  EXPECT_TRUE(backend->compile(g, *reshape, view->front()).ok());
+  EXPECT_TRUE(nodes->compile(*reshape, view->front()).ok());
 }
 
 TEST(RefBackend, SaysNoToSymbolicShapes) {
@@ -26,8 +27,10 @@ TEST(RefBackend, SaysNoToSymbolicShapes) {
   const ValueId x = g.add_input("x", {DType::kF32, {Dim(Symbol("N")), 3}});
   const auto relu = emit_node(g, OpKind::kRelu, {x}, {}, 1, "r");
   ASSERT_TRUE(relu.ok());
-  EXPECT_FALSE(make_ref_backend()->supports(g, *relu));
-  const auto kernel = make_ref_backend()->compile(g, *relu, {});
+  const auto backend = make_ref_backend();
+  const auto nodes = backend->begin(g, {});
+  EXPECT_FALSE(nodes->supports(*relu));
+  const auto kernel = nodes->compile(*relu, {});
   ASSERT_FALSE(kernel.ok());
   EXPECT_NE(kernel.status().message().find("bind"), std::string::npos) << kernel.status().message();
 }
@@ -40,7 +43,9 @@ TEST(RefBackend, SaysNoToTypesItDoesNotComputeIn) {
     const ValueId a = g.add_input("a", type), b = g.add_input("b", type);
     std::vector<ValueId> inputs = {a};
     if (is_binary(op)) inputs.push_back(b);
-    return make_ref_backend()->supports(g, g.add_node(op, inputs, attrs, {type}));
+    const NodeId node = g.add_node(op, inputs, attrs, {type});
+    const auto backend = make_ref_backend();
+    return backend->begin(g, {})->supports(node);
   };
   EXPECT_FALSE(supports(OpKind::kSqrt, DType::kI32));
   EXPECT_FALSE(supports(OpKind::kRelu, DType::kBool));
@@ -62,7 +67,8 @@ TEST(RefBackend, LeavesUnwantedOutputsAlone) {
   const auto topk = emit_node(g, OpKind::kTopK, {x}, {{"axis", int64_t{0}}, {"k", int64_t{2}}}, 2);
   ASSERT_TRUE(topk.ok());
   g.mutable_node(*topk).outputs[0] = kNoValue;
-  const auto kernel = make_ref_backend()->compile(g, *topk, {});
+  const auto backend = make_ref_backend();
+  const auto kernel = backend->begin(g, {})->compile(*topk, {});
   ASSERT_TRUE(kernel.ok());
   const float values[] = {1, 3, 2};
   int64_t indices[2] = {}, scratch[3] = {};

@@ -60,11 +60,12 @@ std::vector<Tensor> run_all(OpKind op, const std::vector<Tensor>& inputs, const 
   if (one.node == kNoNode) return std::vector<Tensor>(static_cast<size_t>(num_outputs), garbage({}));
 
   const auto backend = make_ref_backend();
-  EXPECT_TRUE(backend->supports(one.graph, one.node));
-  const auto candidates = backend->candidates(one.graph, one.node, {});
+  const auto nodes = backend->begin(one.graph, {});
+  EXPECT_TRUE(nodes->supports(one.node));
+  const auto candidates = nodes->candidates(one.node, {});
   LIMBER_ASSERT(candidates.ok() && candidates->size() == 1);
   EXPECT_GE(candidates->front().seconds, 0);
-  const auto kernel = backend->compile(one.graph, one.node, candidates->front());
+  const auto kernel = nodes->compile(one.node, candidates->front());
   LIMBER_ASSERT(kernel.ok());
 
   KernelIo io;

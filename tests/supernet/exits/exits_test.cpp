@@ -57,8 +57,7 @@ Tensor noise(const ElasticModel& model, int64_t count, uint64_t seed) {
 std::vector<float> run_variant(const ElasticModel& model, const Variant& variant, const Tensor& images) {
   const auto graph = materialize(model, variant);
   EXPECT_TRUE(graph.ok()) << graph.status().message();
-  CompileOptions options;
-  for (const std::string& name : symbols(*graph)) options.symbols[name] = images.shape().dim(0);
+  const CompileSettings options = batch_settings(*graph, images.shape().dim(0), 1);
   const auto session = test::make_session(test::Net{*graph, model.params}, test::cpu_backends(), options);
   std::memcpy(session->input(0).raw(), images.raw(), images.bytes());
   EXPECT_TRUE(session->run().ok());

@@ -73,8 +73,7 @@ class BlockRunnerTest : public ::testing::TestWithParam<const char*> {
     for (const VariantPiece& piece : *pieces) graphs.push_back(piece.graph);
     const auto whole = chain(graphs);
     EXPECT_TRUE(whole.ok()) << whole.status().message();
-    CompileOptions options;
-    for (const std::string& name : symbols(*whole)) options.symbols[name] = images.shape().dim(0);
+    const CompileSettings options = batch_settings(*whole, images.shape().dim(0), 1);
     const auto session =
         test::make_session(test::Net{logits_of(*whole), model_.params}, test::cpu_backends(), options);
     std::memcpy(session->input(0).raw(), images.raw(), images.bytes());

@@ -4,6 +4,7 @@
 // Scratch: packed keys (panels of columns, each [depth][panel width]), packed values when their rows are
 // not whole vectors, scores [block_rows][score_stride], sums of the blocks' products [block_rows][width].
 
+// Sums are in registers, at most 24 of 32 (12 of 16): the rest holds a row of b and one number of a.
 #if defined(__AVX512F__)
 constexpr int kMaxPanel = 4;                     // vectors of columns a micro-kernel holds
 constexpr int kPanelRows[] = {0, 12, 12, 8, 6};  // rows it holds, by vectors
@@ -37,7 +38,7 @@ void product_tile(int64_t depth, const float* a, int64_t a_stride, const float* 
 
 using ProductTile = void (*)(int64_t, const float*, int64_t, const float*, int64_t, float*, int64_t);
 
-constexpr int kMostRows = 12;
+constexpr int kMostRows = 12;  // of kPanelRows
 struct TileSet {
   ProductTile tile[kMaxPanel + 1][kMostRows + 1] = {};
 };
@@ -190,6 +191,7 @@ float scale_row(float* scores, const AttentionHead& head, const AttentionMask& m
   return scale_scores<true, true>(scores, head.keys, head.scale, m);
 }
 
+// Query rows whose scores are in scratch memory at a time; sizes arrays on the stack.
 constexpr int64_t kMostBlockRows = 64;
 
 // REQUIRES: rows <= block_rows <= kMostBlockRows

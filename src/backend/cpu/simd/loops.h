@@ -77,7 +77,7 @@ class StridedLoop {
 // body(begin, end) over elements [0, n).
 template <typename Body>
 void for_elements(int64_t n, int64_t grain, const Body& body) {
-  constexpr int64_t kUnit = 64;
+  constexpr int64_t kUnit = 64;  // threads meet at whole cache lines
   parallel_for((n + kUnit - 1) / kUnit, std::max<int64_t>(1, grain / kUnit),
                [&](int64_t begin, int64_t end) { body(begin * kUnit, std::min(n, end * kUnit)); });
 }

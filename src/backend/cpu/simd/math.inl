@@ -9,6 +9,7 @@ struct ExpParts {
 LIMBER_INLINE ExpParts exp_reduce(Vec x) {
   const Vec kMagic = splat(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer
   const Vec n = (x * 1.44269504088896341f + kMagic) - kMagic;
+  // ln 2 in two parts: n times the first is exact.
   const Vec r = (x - n * 0.693145751953125f) - n * 1.42860682030941723e-6f;
   return {n, r};
 }
@@ -23,7 +24,7 @@ LIMBER_INLINE Vec exp_tail(Vec r) {
 }
 
 LIMBER_INLINE Vec exp_of(Vec x) {
-  x = min_of(splat(90.0f), max_of(splat(-105.0f), x));
+  x = min_of(splat(90.0f), max_of(splat(-105.0f), x));  // beyond, exp is infinity or 0 in floats
   const ExpParts parts = exp_reduce(x);
   return scale_by_power(exp_tail(parts.r) + 1.0f, parts.n);
 }

@@ -25,7 +25,7 @@ class Attention {
     head_.scale = static_cast<float>(scale);
     blocks_ = head_.block_rows == 0 ? 0 : (queries_ + head_.block_rows - 1) / head_.block_rows;
     workers_ = std::max<int64_t>(1, std::min<int64_t>(max_threads(), heads_ * blocks_));
-    constexpr int64_t kLine = 16;  // floats
+    constexpr int64_t kLine = 16;  // floats: workers do not share a cache line
     scratch_ = (table_->attention_scratch(head_) + kLine - 1) / kLine * kLine;
   }
 
@@ -54,7 +54,7 @@ class Attention {
     const int64_t share = (total + workers_ - 1) / workers_;
     const double work = 4.0 * static_cast<double>(total * head_.block_rows * head_.keys) *
                         static_cast<double>(head_.depth + head_.width);
-    constexpr double kWorthAThread = 2e5;  // floating-point operations
+    constexpr double kWorthAThread = 2e5;  // floating-point operations: some microseconds, as waking a thread
     const int64_t grain = work < kWorthAThread ? workers_ : 1;
     parallel_for(workers_, grain, [&](int64_t begin, int64_t end) {
       for (int64_t w = begin; w < end; ++w) {

@@ -6,7 +6,7 @@
 namespace limber::own {
 namespace {
 
-// Bytes a thread should have at least.
+// Bytes a thread should have at least: kGrain floats.
 constexpr int64_t kByteGrain = 4 * kGrain;
 
 // `rows` rows of bytes, each made of one piece of every part; the whole is dense, and so is each part.
@@ -20,7 +20,7 @@ class Pieces {
   template <typename Copy>
   void run(const Copy& copy) const {
     const int64_t row = begins_.back();
-    constexpr int64_t kUnit = 256;
+    constexpr int64_t kUnit = 256;  // bytes; threads meet at whole cache lines
     const int64_t total = rows_ * row;
     parallel_for((total + kUnit - 1) / kUnit, kByteGrain / kUnit, [&](int64_t begin, int64_t end) {
       walk(begin * kUnit, std::min(total, end * kUnit), copy);

@@ -6,7 +6,7 @@
 namespace limber::own {
 namespace {
 
-// Outputs that one accumulation keeps on the stack.
+// Outputs that one accumulation keeps on the stack: 2 KB, well inside the first-level cache.
 constexpr int64_t kTile = 512;
 
 enum class Finish : uint8_t { kNone, kMean, kSqrt, kLog };

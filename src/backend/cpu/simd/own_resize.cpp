@@ -17,6 +17,7 @@ std::optional<double> source_coordinate(const std::string& rule, const AxisRule&
              whole = static_cast<double>(axis.out);
   // The length the scale stands for: not whole when scales were given and the length was rounded down.
   const double exact = axis.scale * in;
+  // Scales are floats in a file: what is off by less than their rounding is whole.
   const double length = std::fabs(exact - whole) < 1e-4 ? whole : exact;
   const double step = in / length;
   if (rule == "half_pixel") return (x + 0.5) * step - 0.5;

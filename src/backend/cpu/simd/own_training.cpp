@@ -156,7 +156,8 @@ KernelPtr make_layer_norm_backward(const Graph& graph, const Node& node) {
   const bool scale = has_input(node, 4), dx = has_output(node, 0), dscale = has_output(node, 1),
              dbias = has_output(node, 2);
   if (scale && input_type(graph, node, 4).shape.elements() != cols) return nullptr;
-  // A fixed number of pieces, each with sums of its own: the result does not depend on the threads.
+  // A fixed number of pieces, each with sums of its own: the result does not depend on the threads. Sixteen
+  // keep as many threads busy, and adding up so many sums costs little.
   constexpr int64_t kPieces = 16;
   const int64_t piece = (rows + kPieces - 1) / kPieces, pieces = (rows + piece - 1) / piece;
   const SimdTable& table = simd();

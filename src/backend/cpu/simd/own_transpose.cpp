@@ -5,14 +5,15 @@
 namespace limber::own {
 namespace {
 
-// Rows of the two-dimensional transposes that one call of the tile function is given.
+// Rows of the two-dimensional transposes that one call of the tile function is given: 256 bytes of each
+// column that is written, whole cache lines.
 constexpr int64_t kBlock = 64;
 
 // dst[c * dst_stride + r] = src[r * src_stride + c]
 template <typename T>
 void transpose_block(const T* src, int64_t src_stride, T* dst, int64_t dst_stride, int64_t rows,
                      int64_t cols) {
-  constexpr int64_t kTile = 16;
+  constexpr int64_t kTile = 16;  // floats: a cache line in both directions, so each line is fetched once
   for (int64_t r0 = 0; r0 < rows; r0 += kTile) {
     for (int64_t c0 = 0; c0 < cols; c0 += kTile) {
       const int64_t r1 = std::min(rows, r0 + kTile), c1 = std::min(cols, c0 + kTile);

@@ -1,4 +1,4 @@
-#include "plan/arena.h"
+#include "runtime/arena_offsets.h"
 
 #include <algorithm>
 #include <numeric>
@@ -84,8 +84,8 @@ std::vector<size_t> ordered(std::span<const Lifetime> lifetimes, Less less) {
 
 }  // namespace
 
-ArenaPlan plan_arena(std::span<const Lifetime> lifetimes) {
-  ArenaPlan best;
+ArenaOffsets place_in_arena(std::span<const Lifetime> lifetimes) {
+  ArenaOffsets best;
   best.live_bytes = largest_live_set(lifetimes);
   best.bytes = SIZE_MAX;
   Placer placer(lifetimes);
@@ -112,7 +112,8 @@ ArenaPlan plan_arena(std::span<const Lifetime> lifetimes) {
   attempt(ordered(lifetimes, [](const Lifetime& a, const Lifetime& b) { return a.first < b.first; }));
 
   // A buffer that sticks out at the top is tried earlier in the order, where more gaps are open; equal
-  // results are accepted too, to move along plateaus. Bounded, so that large graphs still compile fast.
+  // results are accepted too, to move along plateaus. Bounded, so that large graphs still compile fast: a try
+  // takes time in proportion to the buffers. Within one percent of the least is good enough.
   Random random(1);
   const size_t tries = lifetimes.size() < 2 ? 0 : std::min<size_t>(20'000, 2'000'000 / lifetimes.size());
   for (size_t t = 0; t < tries && best.bytes > best.live_bytes + best.live_bytes / 100; ++t) {

@@ -1,4 +1,4 @@
-#include "plan/arena.h"
+#include "runtime/arena_offsets.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 namespace limber {
 namespace {
 
-void expect_valid(const std::vector<Lifetime>& lives, const ArenaPlan& plan) {
+void expect_valid(const std::vector<Lifetime>& lives, const ArenaOffsets& plan) {
   ASSERT_EQ(plan.offsets.size(), lives.size());
   for (size_t i = 0; i < lives.size(); ++i) {
     EXPECT_EQ(plan.offsets[i] % kArenaAlignment, 0u);
@@ -22,14 +22,14 @@ void expect_valid(const std::vector<Lifetime>& lives, const ArenaPlan& plan) {
 }
 
 TEST(Arena, NothingNeedsNothing) {
-  const ArenaPlan plan = plan_arena({});
+  const ArenaOffsets plan = place_in_arena({});
   EXPECT_EQ(plan.bytes, 0u);
 }
 
 TEST(Arena, AChainReusesTwoBuffers) {
   std::vector<Lifetime> lives;
   for (int i = 0; i < 50; ++i) lives.push_back({1024, i, i + 1});
-  const ArenaPlan plan = plan_arena(lives);
+  const ArenaOffsets plan = place_in_arena(lives);
   expect_valid(lives, plan);
   EXPECT_EQ(plan.bytes, 2048u);
   EXPECT_EQ(plan.live_bytes, 2048u);
@@ -45,7 +45,7 @@ TEST(Arena, StaysWithinFivePercentOfTheLargestLiveSet) {
       const int reach = random.below(4) == 0 ? 1 + static_cast<int>(random.below(8)) : 1;
       lives.push_back({64 * (1 + random.below(4000)), s, std::min(steps, s + reach)});
     }
-    const ArenaPlan plan = plan_arena(lives);
+    const ArenaOffsets plan = place_in_arena(lives);
     expect_valid(lives, plan);
     EXPECT_LE(static_cast<double>(plan.bytes), 1.05 * static_cast<double>(plan.live_bytes))
         << "seed " << seed;
