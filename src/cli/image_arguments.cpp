@@ -1,29 +1,21 @@
 #include "cli/image_arguments.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <charconv>
 
 #include "cli/options.h"
+#include "cli/units.h"
 
 namespace limber {
 namespace {
 
 // "0.5" for all channels or "0.485,0.456,0.406".
 std::string parse_channels(const std::string& text, std::array<float, 3>& to) {
-  std::vector<float> values;
-  const char* at = text.data();
-  const char* end = at + text.size();
-  while (at < end) {
-    float value = 0;
-    const auto [stop, problem] = std::from_chars(at, end, value);
-    if (problem != std::errc() || (stop != end && *stop != ',')) break;
-    values.push_back(value);
-    at = stop == end ? end : stop + 1;
-  }
-  if (at != end || (values.size() != 1 && values.size() != 3)) {
+  const std::vector<double> values = parse_numbers(text);
+  if (values.size() != 1 && values.size() != 3)
     return fmt::format("'{}' should be one number or three, as in 0.5,0.5,0.5", text);
-  }
-  for (size_t c = 0; c < 3; ++c) to[c] = values[values.size() == 1 ? 0 : c];
+  for (size_t c = 0; c < 3; ++c) to[c] = static_cast<float>(values[values.size() == 1 ? 0 : c]);
   return {};
 }
 
@@ -54,6 +46,11 @@ void add_image_arguments(Arguments& arguments, ImageOptions& options) {
                    "Resize images to SIDExSIDE or HxW; with --crop, SIDE is the shorter side",
                    [&options](const std::string& text) { return parse_size(text, options.size); });
   arguments.number("--crop", options.crop, 1, kMaxImageSide, "Then cut this square out of the middle");
+}
+
+void add_bad_images_argument(Arguments& arguments, OnBadImage& to) {
+  arguments.choice("--bad-images", to, {{"fail", OnBadImage::kFail}, {"skip", OnBadImage::kSkip}},
+                   "Images that cannot be read; default fail");
 }
 
 void add_workers_argument(Arguments& arguments, int& workers) {

@@ -1,8 +1,10 @@
-// Tables and numbers for people.
+// Tables for people.
 #pragma once
 
 #include <string>
 #include <vector>
+
+#include "base/show.h"
 
 namespace limber {
 
@@ -22,11 +24,5 @@ class Table {
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
-
-std::string show_seconds(double seconds);  // "12.3 us", "4.56 ms", "1.2 s"
-std::string show_bytes(double bytes);      // "1.5 MiB"
-std::string show_count(double count);      // "3.50 M"
-std::string show_rate(double per_second);  // the number of G per second: "123.4"
-std::string show_percent(double fraction);
 
 }  // namespace limber

@@ -1,7 +1,10 @@
 #include "jobs/classifier.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
+#include "train/evaluate.h"
 #include "train/run_folder.h"
 
 namespace limber {
@@ -65,6 +68,9 @@ void use_recorded(ImageOptions& image, const Preprocess& recorded) {
 
 Result<Classifier> load_classifier(const ModelSource& source, const ImageOptions& image,
                                    const JobControl& control) {
+  if (image.crop > 0 && !image.size.empty() && image.crop > image.size[0])
+    return invalid("crop {} is larger than size {}, the shorter side that it is cut from", image.crop,
+                   image.size[0]);
   ModelSource how = source;
   LIMBER_ASSIGN(Model model, load(how, control));
   LIMBER_ASSIGN(TensorType type, image_input(model.graph));
@@ -81,6 +87,25 @@ Result<Classifier> load_classifier(const ModelSource& source, const ImageOptions
   made.input.normalisation = image.normalisation;
   if (image.crop > 0 && !image.size.empty()) made.input.resize = static_cast<int>(image.size[0]);
   return made;
+}
+
+bool are_numbers(const std::vector<std::string>& classes) {
+  for (size_t i = 0; i < classes.size(); ++i) {
+    if (classes[i] != fmt::format("{}", i)) return false;
+  }
+  return true;
+}
+
+Status check_classes(const Graph& model, const std::vector<std::string>& classes, const std::string& data) {
+  LIMBER_ASSIGN(const int64_t outputs, count_classes(model));
+  const auto count = static_cast<int64_t>(classes.size());
+  if (outputs == count || are_numbers(classes)) return {};
+  return invalid(
+      "the model tells {} classes apart and {} has {} ({}{}); which is which is not known. Give the names of "
+      "the "
+      "model's classes in their order (labels), or images of all {} classes",
+      outputs, data, count, fmt::join(classes.begin(), classes.begin() + std::min<int64_t>(count, 3), ", "),
+      count > 3 ? " ..." : "", outputs);
 }
 
 }  // namespace limber
