@@ -33,15 +33,22 @@ std::string parse_size(const std::string& text, std::vector<int64_t>& to) {
              : fmt::format("'{}' should be SIDE or HEIGHTxWIDTH, at most {} a side", text, kMaxImageSide);
 }
 
+Normalisation& own(ImageOptions& options) {
+  return options.normalisation ? *options.normalisation : options.normalisation.emplace();
+}
+
 }  // namespace
 
 void add_image_arguments(Arguments& arguments, ImageOptions& options) {
-  arguments.parsed(
-      "--mean", "R,G,B", "Subtracted from pixels scaled to 0..1: one number or three (default 0)",
-      [&options](const std::string& text) { return parse_channels(text, options.normalisation.mean); });
-  arguments.parsed(
-      "--std", "R,G,B", "What pixels are then divided by: one number or three (default 1)",
-      [&options](const std::string& text) { return parse_std(text, options.normalisation.std); });
+  std::vector<std::pair<const char*, std::optional<Preset>>> choices;
+  for (const Preset& preset : presets()) choices.emplace_back(preset.name.data(), preset);
+  arguments.choice("--preprocess", options.preset, std::move(choices),
+                   "How the model was trained to see images; default what is saved with it, else none");
+  arguments.parsed("--mean", "R,G,B",
+                   "Subtracted from pixels scaled to 0..1: one number or three (default 0)",
+                   [&options](const std::string& text) { return parse_channels(text, own(options).mean); });
+  arguments.parsed("--std", "R,G,B", "What pixels are then divided by: one number or three (default 1)",
+                   [&options](const std::string& text) { return parse_std(text, own(options).std); });
   arguments.parsed("--size", "SIDE|HxW",
                    "Resize images to SIDExSIDE or HxW; with --crop, SIDE is the shorter side",
                    [&options](const std::string& text) { return parse_size(text, options.size); });

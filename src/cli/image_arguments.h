@@ -1,4 +1,5 @@
-// How images are read and their pixels become a network's input: --mean, --std, --size, --crop, --workers.
+// How images are read and their pixels become a network's input: --preprocess, --mean,
+// --std, --size, --crop, --workers.
 #pragma once
 
 #include "cli/arguments.h"

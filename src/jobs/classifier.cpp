@@ -54,9 +54,7 @@ Result<std::optional<CheckpointInfo>> checkpoint_of(const std::string& model) {
 }
 
 void use_recorded(ImageOptions& image, const Preprocess& recorded) {
-  const Normalisation none;
-  if (image.normalisation.mean == none.mean && image.normalisation.std == none.std)
-    image.normalisation = recorded.normalisation;
+  if (!image.preset && !image.normalisation) image.normalisation = recorded.normalisation;
   if (image.crop > 0 || !image.size.empty()) return;
   if (recorded.resize > 0) {
     image.size = {recorded.resize};
@@ -84,8 +82,9 @@ Result<Classifier> load_classifier(const ModelSource& source, const ImageOptions
   made.input.channels = static_cast<int>(type.shape[1].value());
   made.input.height = static_cast<int>(type.shape[2].value());
   made.input.width = static_cast<int>(type.shape[3].value());
-  made.input.normalisation = image.normalisation;
   if (image.crop > 0 && !image.size.empty()) made.input.resize = static_cast<int>(image.size[0]);
+  if (image.preset) use_preset(*image.preset, made.input);
+  if (image.normalisation) made.input.normalisation = *image.normalisation;
   return made;
 }
 

@@ -5,7 +5,7 @@
 #include "data/loader.h"
 #include "jobs/fold.h"
 #include "jobs/output.h"
-#include "supernet/recalibrate.h"
+#include "supernet/teach/recalibrate.h"
 #include "variant/elastic_folder.h"
 
 namespace limber {
@@ -29,7 +29,7 @@ Result<std::vector<Tensor>> calibration_batches(const ExportJobOptions& options,
   how.seed = options.seed;
   how.augment = false;
   how.drop_last = true;
-  how.augmentation = folder.info.input;
+  how.input = folder.info.input;
   LIMBER_ASSIGN(const auto loader, Loader::make(std::move(data), how));
   LIMBER_TRY(loader->start_epoch(0));
   std::vector<Tensor> batches;

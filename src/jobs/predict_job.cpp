@@ -46,16 +46,16 @@ Result<std::vector<std::string>> find_images(const std::vector<std::string>& pla
 }
 
 // Reads images into rows, all threads at once. `problems` has what went wrong with each, or nothing.
-void read_rows(std::span<const std::string> files, const Augmenter& augmenter, Tensor& batch,
+void read_rows(std::span<const std::string> files, const Preprocessor& preprocessor, Tensor& batch,
                std::vector<Status>& problems) {
   problems.assign(files.size(), {});
   const auto floats = batch.data<float>();
-  const size_t row = augmenter.output_size();
+  const size_t row = preprocessor.output_size();
   parallel_for(static_cast<int64_t>(files.size()), 1, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       const auto image = load_image(files[i]);
       problems[i] =
-          image.ok() ? augmenter.evaluate(*image, floats.subspan(i * row, row)).in(files[i]) : image.status();
+          image.ok() ? preprocessor.apply(*image, floats.subspan(i * row, row)).in(files[i]) : image.status();
     }
   });
 }
@@ -87,7 +87,7 @@ Result<std::optional<PredictResult>> run_predict(const PredictJobOptions& option
   if (o.batch == 0) o.batch = std::min<int64_t>(kDefaultBatch, static_cast<int64_t>(files.size()));
   LIMBER_ASSIGN(const Classifier classifier, load_classifier(o, o.image, control));
   LIMBER_TRY(count_classes(classifier.model.graph).status());
-  LIMBER_ASSIGN(const Augmenter augmenter, Augmenter::make(classifier.input));
+  LIMBER_ASSIGN(const Preprocessor preprocessor, Preprocessor::make(classifier.input));
   Model model = classifier.model;
   model.graph = logits_of(model.graph);
   LIMBER_ASSIGN(const auto plan, build(model, o, false, control));
@@ -102,7 +102,7 @@ Result<std::optional<PredictResult>> run_predict(const PredictJobOptions& option
   for (size_t first = 0; first < files.size(); first += size) {
     if (control.stop_asked()) return std::optional<PredictResult>();
     const size_t count = std::min(size, files.size() - first);
-    read_rows(std::span(files).subspan(first, count), augmenter, batch, problems);
+    read_rows(std::span(files).subspan(first, count), preprocessor, batch, problems);
     LIMBER_TRY(session->run());
     const Tensor output = session->output(0);
     const auto logits = output.data<float>();

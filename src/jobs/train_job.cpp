@@ -59,7 +59,7 @@ Status tell_plan(Trainer& trainer, const JobControl& control) {
 Result<TrainResult> train(const TrainJobOptions& options, TrainStart start, RunFolder& folder,
                           const JobControl& control, const TrainWatch& watch) {
   TrainSettings settings = settle(options);
-  use_input(settings.trainer, start.input);
+  settings.trainer.input = start.input;
   tell_features(options.trainer, settings.trainer, control);
   TrainResult result{.images = static_cast<int64_t>(start.data->size()), .validated_on = start.validated_on};
   if (start.validation != nullptr) result.validation_images = static_cast<int64_t>(start.validation->size());

@@ -151,15 +151,6 @@ TrainSettings settle(const TrainJobOptions& o) {
   return settings;
 }
 
-void use_input(TrainerOptions& trainer, const AugmentOptions& input) {
-  AugmentOptions& a = trainer.augmentation;
-  a.height = input.height;
-  a.width = input.width;
-  a.channels = input.channels;
-  a.resize = input.resize;
-  a.normalisation = input.normalisation;
-}
-
 std::string_view varies_images(const TrainerOptions& trainer) {
   return trainer.mixup > 0 ? "mixup" : random_change(trainer.augmentation);
 }

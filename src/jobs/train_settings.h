@@ -14,8 +14,6 @@ struct TrainSettings {
 // REQUIRES: check(options)
 TrainSettings settle(const TrainJobOptions& options);
 
-void use_input(TrainerOptions& trainer, const AugmentOptions& input);
-
 // What the outcome depends on, by name.
 OptionTexts describe(const TrainSettings& settings);
 

@@ -145,17 +145,11 @@ Status check_same_model(const TrainJobOptions& options, const OptionTexts& befor
       options.model, options.output);
 }
 
-Status check_same_input(const AugmentOptions& before, const AugmentOptions& now) {
-  if (before.height == now.height && before.width == now.width && before.channels == now.channels &&
-      before.resize == now.resize)
-    return {};
-  const auto show = [](const AugmentOptions& a) {
-    return fmt::format("{}x{}x{}{}", a.channels, a.height, a.width,
-                       a.resize > 0 ? fmt::format(" from a shorter side of {}", a.resize) : "");
-  };
+Status check_same_input(const Preprocess& before, const Preprocess& now) {
+  if (before == now) return {};
   return invalid(
-      "images of {}, the training was begun with {}; use that size, or another folder to begin anew",
-      show(now), show(before));
+      "images become {}, the training was begun with {}; use that, or another folder to begin anew",
+      describe(now), describe(before));
 }
 
 }  // namespace
@@ -186,9 +180,8 @@ Result<TrainStart> go_on(const TrainJobOptions& options, Checkpoint checkpoint, 
   start.options[kModelText] = identity_of(before.model);
   LIMBER_TRY(check_same_model(options, info.options, start.options[kModelText]));
   start.input = info.input;
-  start.input.normalisation = image.normalisation;
   TrainSettings settings = settle(options);
-  use_input(settings.trainer, start.input);
+  settings.trainer.input = start.input;
   OptionTexts now = describe(settings);
   if (start.options.contains(kHeldOutText)) now[kHeldOutText] = start.options[kHeldOutText];
   LIMBER_TRY(check_same(info.options, now, control));

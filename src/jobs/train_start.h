@@ -7,8 +7,8 @@
 namespace limber {
 
 struct TrainStart {
-  Model model;           // optimiser state included when a training goes on
-  AugmentOptions input;  // what images become
+  Model model;       // optimiser state included when a training goes on
+  Preprocess input;  // what images become
   TrainingState state;
   OptionTexts options;  // what the outcome depends on, beside the settings
   OptionTexts notes;    // of the checkpoint

@@ -94,7 +94,7 @@ TEST(EvalJob, OutputsThatAreNoNumbersFail) {
 TEST(EvalJob, ATrainingSaysHowImagesArePreparedAndWhatClassesAreCalled) {
   const Folder folder;
   TrainJobOptions training = test::tiny_training(folder);
-  training.image.normalisation.mean = {0.5F, 0.5F, 0.5F};
+  training.image.preset = *find_preset("imagenet");
   const auto trained = run_train(training);
   ASSERT_TRUE(trained.ok()) << trained.status().message();
   const auto result = run_eval(tiny_evaluation(training.output, training.validation));

@@ -89,7 +89,7 @@ TEST(TrainJob, ResumingRefusesAnotherModelSizeRateOrData) {
   other = options;
   other.image.size = {24};
   other.image.crop = 16;
-  expect_failure(run_train(other), Code::kInvalidArgument, {"size", "24"});
+  expect_failure(run_train(other), Code::kInvalidArgument, {"images become", "24"});
   other = options;
   other.rate = 0.5;
   expect_failure(run_train(other), Code::kInvalidArgument, {"lr is '0.5'", "begun with '0.01'"});
