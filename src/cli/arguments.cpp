@@ -10,7 +10,9 @@
 
 #include "cli/commands.h"
 #include "cli/description.h"
+#include "cli/units.h"
 #include "jobs/engine.h"
+#include "jobs/version.h"
 
 namespace limber {
 namespace {
@@ -68,6 +70,25 @@ int report_parse(const CLI::App& app, const CLI::ParseError& problem) {
   return kExitUsage;
 }
 
+// What is wrong with the text, or nothing.
+template <typename T>
+std::string take_integer(const std::string& text, int64_t low, int64_t high, T& to) {
+  const std::optional<int64_t> value = parse_integer(text);
+  if (!value || *value < low || *value > high)
+    return fmt::format("'{}' should be a whole number from {} to {}", text, low, high);
+  to = static_cast<T>(*value);
+  return {};
+}
+
+template <typename T>
+std::string take_number(const std::string& text, double low, double high, T& to) {
+  const std::optional<double> value = parse_number(text);
+  if (!value || *value < low || *value > high)
+    return fmt::format("'{}' should be a number from {:g} to {:g}", text, low, high);
+  to = *value;
+  return {};
+}
+
 }  // namespace
 
 void Arguments::text(const char* names, std::string& to, const char* type, const char* help, Need need) {
@@ -79,16 +100,30 @@ void Arguments::texts(const char* names, std::vector<std::string>& to, const cha
   set_need(app_->add_option(names, to, help)->type_name(type), need);
 }
 
+void Arguments::one(const char* names, const char* help, Parse take) {
+  const std::string full = names,
+                    name = full.substr(full.find("--") == std::string::npos ? 0 : full.find("--"));
+  const auto set = [name, take = std::move(take)](const std::string& text) {
+    if (const std::string problem = take(text); !problem.empty()) throw CLI::ValidationError(name, problem);
+  };
+  app_->add_option_function<std::string>(names, set, help)->type_name("N");
+}
+
 void Arguments::number(const char* names, int& to, int low, int high, const char* help) {
-  app_->add_option(names, to, help)->check(quiet(CLI::Range(low, high)))->type_name("N");
+  one(names, help, [&to, low, high](const std::string& text) { return take_integer(text, low, high, to); });
 }
 
 void Arguments::number(const char* names, int64_t& to, int64_t low, int64_t high, const char* help) {
-  app_->add_option(names, to, help)->check(quiet(CLI::Range(low, high)))->type_name("N");
+  one(names, help, [&to, low, high](const std::string& text) { return take_integer(text, low, high, to); });
 }
 
 void Arguments::number(const char* names, double& to, double low, double high, const char* help) {
-  app_->add_option(names, to, help)->check(quiet(CLI::Range(low, high)))->type_name("N");
+  one(names, help, [&to, low, high](const std::string& text) { return take_number(text, low, high, to); });
+}
+
+void Arguments::number(const char* names, std::optional<double>& to, double low, double high,
+                       const char* help) {
+  one(names, help, [&to, low, high](const std::string& text) { return take_number(text, low, high, to); });
 }
 
 void Arguments::seed(const char* names, uint64_t& to, const char* help) {

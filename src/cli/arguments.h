@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,7 @@ class Arguments {
   void number(const char* names, int& to, int low, int high, const char* help);
   void number(const char* names, int64_t& to, int64_t low, int64_t high, const char* help);
   void number(const char* names, double& to, double low, double high, const char* help);
+  void number(const char* names, std::optional<double>& to, double low, double high, const char* help);
   void seed(const char* names, uint64_t& to, const char* help);
   void flag(const char* names, bool& to, const char* help);
   void choice(const char* names, std::string& to, std::vector<std::string> values, const char* help);
@@ -52,6 +54,8 @@ class Arguments {
   void footer(const char* text);
 
  private:
+  // `take` gets the text of the last one given and says what is wrong with it, or nothing.
+  void one(const char* names, const char* help, Parse take);
   void choice(const char* names, std::vector<std::string> values, const char* help,
               const std::function<void(size_t)>& take);
   friend class CommandLine;

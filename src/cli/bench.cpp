@@ -15,7 +15,7 @@
 namespace limber {
 namespace {
 
-struct BenchOptions : CommonOptions, TrainOptions {
+struct BenchOptions : CommonOptions, StepArguments {
   ImageSource source;  // of an elastic model
   int runs = 0;
   double seconds = 3;

@@ -13,6 +13,7 @@ void add_run(CommandLine& line);
 void add_profile(CommandLine& line);
 void add_bench(CommandLine& line);
 void add_export(CommandLine& line);
+void add_predict(CommandLine& line);
 void add_train(CommandLine& line);
 void add_eval(CommandLine& line);
 void add_elastify(CommandLine& line);
@@ -20,8 +21,5 @@ void add_search(CommandLine& line);
 void add_exits_command(CommandLine& line);
 void add_report(CommandLine& line);
 void add_demo(CommandLine& line);
-
-std::string version_number();
-std::string version_text();
 
 }  // namespace limber

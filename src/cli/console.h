@@ -18,7 +18,7 @@ class Console : public JobObserver {
   ProgressLine line_;
 };
 
-// One console and the signals: for commands that run a job.
+// One console and the signals: for commands that run a job which can be stopped.
 struct ConsoleControl {
   Console console;
   JobControl control;

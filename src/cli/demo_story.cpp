@@ -11,15 +11,17 @@
 #include "cli/console.h"
 #include "cli/demo_samples.h"
 #include "cli/demo_timing.h"
-#include "cli/eval_work.h"
+#include "cli/progress.h"
 #include "cli/signals.h"
 #include "cli/table.h"
-#include "cli/train_work.h"
+#include "cli/train_arguments.h"
 #include "device/cpu.h"
 #include "io/onnx.h"
 #include "jobs/elastic_report.h"
 #include "jobs/elastify_job.h"
+#include "jobs/eval_job.h"
 #include "jobs/search_job.h"
+#include "jobs/version.h"
 
 namespace limber {
 namespace {
@@ -46,8 +48,22 @@ class PassOn : public TrainerHook {
   const size_t who_;
 };
 
+// One bar for a training, with its name where several take turns.
+class Bar : public JobObserver {
+ public:
+  explicit Bar(const std::string& name) : name_(name.empty() ? "" : fmt::format("{:<8}", name)) {}
+  ~Bar() override { line_.clear(); }
+  void on_progress(const JobProgress& progress) override {
+    line_.show(fmt::format("{}{} {}", name_, progress_bar(progress.share), progress.text));
+  }
+
+ private:
+  const std::string name_;
+  ProgressLine line_;
+};
+
 struct Trained {
-  Result<TrainingSummary> summary = error(Code::kInternal, "not trained");
+  Result<TrainResult> result = error(Code::kInternal, "not trained");
   double seconds = 0;  // that it was on
 };
 
@@ -60,7 +76,9 @@ std::vector<Trained> train_in_turns(std::vector<TrainCommand>& commands, const s
       turns.join(i);
       PassOn hook(turns, i);
       const std::string name = commands.size() > 1 ? ways[i].name : "";
-      trained[i].summary = run_training(commands[i], {TrainingTalk::kBar, name, &hook});
+      Bar bar(name);
+      trained[i].result =
+          run_train(commands[i], {.observer = &bar, .stop = &stop_asked()}, {.hooks = {&hook}});
       turns.leave(i);
     });
   }
@@ -151,13 +169,14 @@ Result<std::vector<DemoTraining>> Story::train(std::vector<Way> ways) {
     ways[i].words.insert(ways[i].words.end(), {"-o", in(ways[i].name)});
     const Words words = begin("train", ways[i].words);
     LIMBER_TRY(parse_words(words, [&](Arguments& arguments) { declare_train(arguments, commands[i]); }));
-    LIMBER_TRY(complete(commands[i]));
+    LIMBER_TRY(check(commands[i]));
   }
   const std::vector<Trained> all = train_in_turns(commands, ways);
   LIMBER_TRY(done());
   std::vector<DemoTraining> trainings;
   for (size_t i = 0; i < ways.size(); ++i) {
-    LIMBER_ASSIGN(const TrainingSummary summary, all[i].summary);
+    LIMBER_TRY(all[i].result.status());
+    const TrainingSummary& summary = all[i].result->summary;
     DemoTraining training{.name = ways[i].name, .seconds = all[i].seconds, .wall_s = all[i].seconds};
     report_.steps[first + i].seconds = all[i].seconds;
     for (const EpochReport& epoch : summary.epochs) {
@@ -171,12 +190,15 @@ Result<std::vector<DemoTraining>> Story::train(std::vector<Way> ways) {
 }
 
 Result<double> Story::judge(const std::string& model, const std::string& data) {
-  const Words words = begin("eval", {model, "--data", data});
-  EvalCommand command;
-  LIMBER_TRY(parse_words(words, [&](Arguments& arguments) { declare_eval(arguments, command); }));
-  LIMBER_ASSIGN(const auto evaluation, run_eval(command));
+  begin("eval", {model, "--data", data});
+  EvalJobOptions options;
+  options.model = model;
+  options.data = data;
+  options.threads = s_.threads;
+  options.seed = s_.seed;
+  LIMBER_ASSIGN(const auto result, run_eval(options, {.stop = &stop_asked()}));
   LIMBER_TRY(done());
-  return evaluation->top1;
+  return result->evaluation.top1;
 }
 
 // --- the steps ------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 
 #include "cli/commands.h"
 #include "io/builtin_models.h"
+#include "jobs/version.h"
 
 namespace limber {
 namespace {

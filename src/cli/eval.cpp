@@ -1,93 +1,155 @@
 // limber eval: how good a classifier is on a data set.
+#include "base/interval.h"
+#include "base/show.h"
 #include "cli/commands.h"
-#include "cli/eval_work.h"
+#include "cli/console.h"
 #include "cli/image_arguments.h"
 #include "cli/json.h"
-#include "cli/signals.h"
+#include "cli/options.h"
 #include "cli/table.h"
-#include "jobs/classifier.h"
+#include "jobs/eval_job.h"
+#include "jobs/scores.h"
 
 namespace limber {
 namespace {
 
-constexpr int64_t kDefaultBatch = 64;
+struct EvalCommand : EvalJobOptions {
+  bool json = false, details = false;
+  std::string labels;
+};
 
-void report(const EvalCommand& options, const Evaluation& e) {
-  const double rate = static_cast<double>(e.images) / std::max(e.seconds, 1e-9);
-  if (options.json) {
-    const Json out = Json::object({{"model", options.model},
-                                   {"data", options.data},
-                                   {"images", e.images},
-                                   {"accuracy", e.top1},
-                                   {"top5", e.top5},
-                                   {"loss", e.loss},
-                                   {"skipped", e.skipped},
-                                   {"seconds", e.seconds},
-                                   {"images_per_s", rate}});
-    fmt::print("{}\n", out.text());
-    return;
+Json details_json(const EvalResult& result) {
+  const Classification& c = result.classes;
+  Json classes = Json::array(), confusions = Json::array(), worst = Json::array(), bins = Json::array();
+  for (size_t i = 0; i < c.classes.size(); ++i) {
+    const ClassCount& one = c.classes[i];
+    if (one.images == 0 && one.claimed == 0) continue;
+    classes.push(Json::object({{"class", i},
+                               {"name", c.names[i]},
+                               {"images", one.images},
+                               {"right", one.right},
+                               {"claimed", one.claimed}}));
   }
-  fmt::print("{} on {}: {} images in {} ({:.0f} images/s)\n", options.model, options.data, e.images,
-             show_seconds(e.seconds), rate);
-  fmt::print("accuracy   {:.2f} %\ntop 5      {:.2f} %\nloss       {:.4f}\n", 100 * e.top1, 100 * e.top5,
-             e.loss);
+  for (const Confusion& pair : c.confusions)
+    confusions.push(
+        Json::object({{"label", pair.label}, {"claimed", pair.claimed}, {"images", pair.images}}));
+  for (const Mistake& mistake : c.worst) {
+    worst.push(Json::object({{"image", mistake.name},
+                             {"label", mistake.label},
+                             {"claimed", mistake.claimed},
+                             {"confidence", mistake.confidence}}));
+  }
+  for (const ConfidenceBin& bin : c.bins)
+    bins.push(
+        Json::object({{"images", bin.images}, {"right", bin.right}, {"confidence_sum", bin.confidence}}));
+  return Json::object({{"classes", classes},
+                       {"confusions", confusions},
+                       {"worst", worst},
+                       {"calibration_error", c.calibration_error()},
+                       {"confidence", bins}});
+}
+
+void report_json(const EvalCommand& options, const EvalResult& result) {
+  const Evaluation& e = result.evaluation;
+  const Interval interval = interval_of(e.top1, e.images);
+  Json range = Json::array();
+  range.push(interval.low);
+  range.push(interval.high);
+  Json out = Json::object({{"model", options.model},
+                           {"data", options.data},
+                           {"images", e.images},
+                           {"accuracy", e.top1},
+                           {"accuracy_95", range},
+                           {"top5", e.top5},
+                           {"loss", e.loss},
+                           {"skipped", e.skipped},
+                           {"seconds", e.seconds},
+                           {"images_per_s", static_cast<double>(e.images) / std::max(e.seconds, 1e-9)}});
+  if (options.details) out.set("details", details_json(result));
+  fmt::print("{}\n", out.text());
+}
+
+void print_classes(const Classification& c) {
+  Table table({{"class"}, {"images", true}, {"right", true}, {"accuracy", true}, {"of those claimed", true}});
+  for (size_t i = 0; i < c.classes.size(); ++i) {
+    const ClassCount& one = c.classes[i];
+    if (one.images == 0) continue;
+    table.add({c.names[i], std::to_string(one.images), std::to_string(one.right), show_percent(one.recall()),
+               one.claimed > 0 ? show_percent(one.precision()) : "-"});
+  }
+  fmt::print("\n{}", table.text());
+}
+
+void print_details(const Classification& c) {
+  constexpr size_t kPairs = 10;
+  print_classes(c);
+  fmt::print("\ncalibration error {:.1f} %: how far confidence and accuracy are apart\n",
+             100 * c.calibration_error());
+  const auto pairs = c.most_confused(kPairs);
+  if (!pairs.empty()) fmt::print("\nmost often confused\n");
+  for (const Confusion& pair : pairs) {
+    fmt::print("  {:>5}  {} taken for {}\n", pair.images, c.names[static_cast<size_t>(pair.label)],
+               c.names[static_cast<size_t>(pair.claimed)]);
+  }
+  if (!c.worst.empty()) fmt::print("\nworst mistakes\n");
+  for (const Mistake& mistake : c.worst) {
+    fmt::print("  {:>6.2f} %  {}: {} taken for {}\n", 100 * mistake.confidence, mistake.name,
+               c.names[static_cast<size_t>(mistake.label)], c.names[static_cast<size_t>(mistake.claimed)]);
+  }
+}
+
+void report_text(const EvalCommand& options, const EvalResult& result) {
+  const Evaluation& e = result.evaluation;
+  fmt::print("{} on {} ({} part): {} images in {} ({:.0f} images/s)\n", options.model, options.data,
+             split_name(options.split), e.images, show_seconds(e.seconds),
+             static_cast<double>(e.images) / std::max(e.seconds, 1e-9));
+  fmt::print("accuracy   {}\n", show_accuracy(e.top1, e.images));
+  if (result.classes.classes.size() > 5) fmt::print("top 5      {}\n", show_accuracy(e.top5, e.images));
+  fmt::print("loss       {:.4f}\n", e.loss);
   if (e.skipped > 0) fmt::print("skipped    {} images that cannot be read\n", e.skipped);
+  if (options.details) print_details(result.classes);
 }
 
 Result<int> evaluate(EvalCommand& options) {
-  LIMBER_ASSIGN(const auto result, run_eval(options));
-  LIMBER_ASSERT(result.has_value());  // nothing asks to stop
-  report(options, *result);
+  if (!options.labels.empty()) {
+    LIMBER_ASSIGN(options.classes, read_labels(options.labels));
+  }
+  ConsoleControl console;
+  auto result = run_eval(options, console.control);
+  console.console.clear();
+  LIMBER_TRY(result.status());
+  if (!*result) {
+    fmt::print(stderr, "limber: stopped\n");
+    return kExitFailed;
+  }
+  options.json ? report_json(options, **result) : report_text(options, **result);
   return kExitDone;
 }
 
 }  // namespace
 
-Result<std::optional<Evaluation>> run_eval(EvalCommand& options) {
-  if (options.batch == 0) options.batch = kDefaultBatch;
-  OpenOptions how{.split = options.split == "test" ? Split::kTest : Split::kTrain};
-  LIMBER_ASSIGN(const auto recorded, checkpoint_of(options.model));
-  if (recorded) {
-    use_recorded(options.image, recorded->input);
-    how.expected = recorded->classes;
-  }
-  LIMBER_ASSIGN(const Classifier classifier, load_classifier(options, options.image));
-  LIMBER_ASSIGN(std::shared_ptr<const Dataset> data, open_dataset(options.data, how));
-  const BuildSpec spec = build_spec(options, false);
-  const EvaluationOptions evaluation{
-      .batch = options.batch,
-      .threads = thread_count(spec),
-      .workers = options.workers,
-      .input = classifier.input,
-      .on_bad_image = options.bad_images == "skip" ? OnBadImage::kSkip : OnBadImage::kFail};
-  LIMBER_ASSIGN(const auto evaluator, Evaluator::create(classifier.model.graph, classifier.model.params,
-                                                        make_backends(spec), std::move(data), evaluation));
-  return evaluator->run(&stop_asked());
-}
-
-void declare_eval(Arguments& arguments, EvalCommand& o) {
-  add_common(arguments, o);
+void add_eval(CommandLine& line) {
+  auto options = std::make_shared<EvalCommand>();
+  EvalCommand& o = *options;
+  Arguments arguments = line.add("eval", "Accuracy and loss of a classifier on labelled images",
+                                 [options] { return evaluate(*options); });
+  add_common(arguments, o, o.json);
   arguments.text("-d,--data", o.data, "DATA", "A folder, file or 'synthetic'; see docs/training.md",
                  Arguments::Need::kRequired);
-  arguments.choice("--split", o.split, {"train", "test"},
+  arguments.choice("--split", o.split, {{"train", Split::kTrain}, {"test", Split::kTest}},
                    "Which part, where the data has parts; default test");
+  arguments.flag("--details", o.details, "Each class, which are confused, calibration, the worst mistakes");
+  arguments.text("--labels", o.labels, "FILE",
+                 "Names of the model's classes, one per line, when the data has only some of them");
   add_image_arguments(arguments, o.image);
-  arguments.choice("--bad-images", o.bad_images, {"fail", "skip"},
-                   "Images that cannot be read; default fail");
+  add_bad_images_argument(arguments, o.on_bad_image);
   add_workers_argument(arguments, o.workers);
   arguments.footer(
       "A training's folder stands for its best checkpoint, which also says how images are prepared.\n"
       "Examples:\n"
       "  limber eval model.onnx --data photos --size 256 --crop 224 --mean 0.485,0.456,0.406 --std "
       "0.229,0.224,0.225\n"
-      "  limber eval RUN --data photos/test --json");
-}
-
-void add_eval(CommandLine& line) {
-  auto options = std::make_shared<EvalCommand>();
-  Arguments arguments = line.add("eval", "Accuracy and loss of a classifier on labelled images",
-                                 [options] { return evaluate(*options); });
-  declare_eval(arguments, *options);
+      "  limber eval RUN --data photos/test --details");
 }
 
 }  // namespace limber

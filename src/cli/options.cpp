@@ -2,19 +2,12 @@
 
 #include <fmt/core.h>
 
-#include <charconv>
 #include <optional>
+
+#include "cli/units.h"
 
 namespace limber {
 namespace {
-
-std::optional<int64_t> parse_integer(const std::string& text) {
-  int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, problem] = std::from_chars(text.data(), end, value);
-  if (problem != std::errc() || stop != end || text.empty()) return std::nullopt;
-  return value;
-}
 
 // Splits at the last '=': names of inputs may hold one.
 std::optional<std::pair<std::string, std::string>> parse_assignment(const std::string& text) {
@@ -78,7 +71,7 @@ void add_common(Arguments& arguments, JobOptions& options, bool& json, Arguments
   arguments.flag("--no-optimize", options.as_is, "Compile the graph as it is in the file");
 }
 
-void add_train(Arguments& arguments, TrainOptions& options) {
+void add_train(Arguments& arguments, StepArguments& options) {
   arguments.flag("--train", options.train, "A training step (SGD with momentum) instead of an inference");
   arguments.number("--train-last", options.last, 1, 1000000, "The same, training only the last N tensors");
 }

@@ -23,11 +23,11 @@ inline void add_common(Arguments& arguments, CommonOptions& options,
 inline constexpr const char* kElasticModelHelp = "Folder that 'limber elastify' made";
 
 // --train and --train-last: a training step instead of a run.
-struct TrainOptions {
+struct StepArguments {
   bool train = false;
   int last = 0;
 };
-void add_train(Arguments& arguments, TrainOptions& options);
+void add_train(Arguments& arguments, StepArguments& options);
 // "1x3x224x224" or "1,3,224,224"; "?" for a dimension that stays (-1). Empty when it cannot be read.
 std::vector<int64_t> parse_dims(const std::string& text);
 

@@ -1,8 +1,5 @@
 #include "cli/outputs.h"
 
-#include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <set>
 
 #include "base/file.h"
@@ -10,8 +7,6 @@
 
 namespace limber {
 namespace {
-
-constexpr size_t kMaxLabelBytes = size_t{16} << 20;
 
 std::string file_name(const std::string& name, std::set<std::string>& taken) {
   std::string clean;
@@ -26,50 +21,59 @@ std::string file_name(const std::string& name, std::set<std::string>& taken) {
   return unique + ".npy";
 }
 
-// [N, classes] with any number of trailing ones.
-bool is_class_scores(const Tensor& tensor) {
-  const Shape& shape = tensor.shape();
-  if (tensor.dtype() != DType::kF32 || shape.rank() < 2 || shape.dim(1) < 2) return false;
-  for (int axis = 2; axis < shape.rank(); ++axis) {
-    if (shape.dim(axis) != 1) return false;
+template <typename T>
+void push_values(const Tensor& tensor, Json& list) {
+  for (const T x : tensor.data<T>()) {
+    if constexpr (std::is_floating_point_v<T>) {
+      list.push(Json(static_cast<double>(x)));
+    } else {
+      list.push(Json(static_cast<int64_t>(x)));
+    }
   }
-  return true;
 }
 
-bool is_distribution(std::span<const float> row) {
-  double sum = 0;
-  for (const float x : row) {
-    if (!(x >= 0)) return false;
-    sum += x;
+// False for types that have no numbers.
+bool push_values(const Tensor& tensor, Json& list) {
+  switch (tensor.dtype()) {
+    case DType::kF32:
+      push_values<float>(tensor, list);
+      return true;
+    case DType::kF64:
+      push_values<double>(tensor, list);
+      return true;
+    case DType::kI32:
+      push_values<int32_t>(tensor, list);
+      return true;
+    case DType::kI64:
+      push_values<int64_t>(tensor, list);
+      return true;
+    case DType::kU8:
+      push_values<uint8_t>(tensor, list);
+      return true;
+    default:
+      return false;
   }
-  return std::abs(sum - 1) < 1e-3;
-}
-
-std::vector<ClassScore> top_of_row(std::span<const float> row, int k,
-                                   const std::vector<std::string>& labels) {
-  std::vector<int64_t> order(row.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto count = std::min<size_t>(static_cast<size_t>(k), row.size());
-  const auto better = [&](int64_t a, int64_t b) {
-    const float x = row[static_cast<size_t>(a)], y = row[static_cast<size_t>(b)];
-    return x != y ? x > y : a < b;
-  };
-  std::partial_sort(order.begin(), order.begin() + static_cast<int64_t>(count), order.end(), better);
-  const bool distribution = is_distribution(row);
-  const float largest = *std::max_element(row.begin(), row.end());
-  double sum = 0;
-  for (const float x : row) sum += std::exp(static_cast<double>(x - largest));
-  std::vector<ClassScore> top;
-  for (size_t i = 0; i < count; ++i) {
-    const auto index = static_cast<size_t>(order[i]);
-    const double softmax = std::exp(static_cast<double>(row[index] - largest)) / sum;
-    top.push_back({order[i], row[index], distribution ? row[index] : static_cast<float>(softmax),
-                   index < labels.size() ? labels[index] : fmt::format("class {}", index)});
-  }
-  return top;
 }
 
 }  // namespace
+
+Json describe_outputs(const std::vector<NamedTensor>& outputs) {
+  Json list = Json::array();
+  for (const NamedTensor& output : outputs) {
+    const Tensor& tensor = output.tensor;
+    const auto count = static_cast<size_t>(tensor.shape().elements());
+    Json one = Json::object(
+        {{"name", output.name}, {"dtype", dtype_name(tensor.dtype())}, {"shape", tensor.shape().dims()}});
+    Json values = Json::array();
+    if (count > kMostValues) {
+      one.set("left_out", fmt::format("{} values, more than {}; -o DIR writes them", count, kMostValues));
+    } else if (push_values(tensor, values)) {
+      one.set("values", values);
+    }
+    list.push(one);
+  }
+  return list;
+}
 
 Result<Json> write_outputs(const std::string& folder, const std::vector<NamedTensor>& outputs) {
   Json list = Json::array();
@@ -84,32 +88,6 @@ Result<Json> write_outputs(const std::string& folder, const std::vector<NamedTen
   }
   LIMBER_TRY(os_files().write(folder + "/outputs.json", list.text() + "\n"));
   return list;
-}
-
-std::vector<std::vector<ClassScore>> top_classes(const std::vector<NamedTensor>& outputs, int k,
-                                                 const std::vector<std::string>& labels) {
-  const auto scores = std::find_if(outputs.begin(), outputs.end(),
-                                   [](const NamedTensor& output) { return is_class_scores(output.tensor); });
-  std::vector<std::vector<ClassScore>> rows;
-  if (scores == outputs.end()) return rows;
-  const auto classes = static_cast<size_t>(scores->tensor.shape().dim(1));
-  const auto all = std::as_const(scores->tensor).data<float>();
-  for (size_t at = 0; at < all.size(); at += classes)
-    rows.push_back(top_of_row(all.subspan(at, classes), k, labels));
-  return rows;
-}
-
-Result<std::vector<std::string>> read_labels(const std::string& path) {
-  LIMBER_ASSIGN(const std::string text, os_files().read(path, kMaxLabelBytes));
-  std::vector<std::string> labels;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    std::string line = text.substr(at, end - at);
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    labels.push_back(std::move(line));
-    at = end + 1;
-  }
-  return labels;
 }
 
 }  // namespace limber

@@ -12,7 +12,7 @@
 namespace limber {
 namespace {
 
-struct ProfileOptions : CommonOptions, TrainOptions {
+struct ProfileOptions : CommonOptions, StepArguments {
   int runs = 20;
   int rows = 30;
   bool per_op = false;

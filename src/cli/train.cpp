@@ -1,10 +1,70 @@
 // limber train: fits a classifier to labelled images.
+#include <csignal>
+
+#include "base/file.h"
+#include "base/show.h"
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/json.h"
-#include "cli/train_work.h"
+#include "cli/signals.h"
+#include "cli/train_arguments.h"
+#include "cli/units.h"
 
 namespace limber {
 namespace {
+
+// A line for each epoch.
+class EpochLines : public TrainerHook {
+ public:
+  EpochLines(Console& console, int64_t epochs) : console_(console), epochs_(epochs) {}
+  Status on_epoch_end(const EpochReport& report) override;
+
+ private:
+  Console& console_;
+  const int64_t epochs_;
+};
+
+Status EpochLines::on_epoch_end(const EpochReport& report) {
+  std::string validation;
+  if (report.validation) {
+    validation = fmt::format("  val loss {:.4f}  val accuracy {}{}", report.validation->loss,
+                             show_accuracy(report.validation->top1, report.validation->images),
+                             report.best ? " (best)" : "");
+  }
+  console_.clear();
+  fmt::print(
+      stderr,
+      "epoch {}/{}  loss {:.4f}  accuracy {:.2f} % in training{}  lr {:.3g}  {:.1f} s  {:.0f} images/s{}\n",
+      report.epoch, epochs_, report.loss, 100 * report.accuracy, validation, report.rate, report.seconds,
+      report.images_per_second, report.skipped > 0 ? fmt::format("  {} images skipped", report.skipped) : "");
+  return {};
+}
+
+std::atomic<bool> hung_up{false};
+
+void note_hang_up(int) { hung_up = true; }
+
+// On SIGHUP, reads a new share of the time from the file RUN/rho, which holds one number; without such a file
+// the training stops, as it does for SIGTERM.
+std::optional<double> new_rho(const std::string& run) {
+  constexpr size_t kMaxFile = 4096;
+  if (!hung_up.exchange(false)) return std::nullopt;
+  auto text = os_files().read(run + "/rho", kMaxFile);
+  if (!text.ok()) {
+    stop_asked() = true;
+    return std::nullopt;
+  }
+  while (!text->empty() && (text->back() == '\n' || text->back() == ' ')) text->pop_back();
+  const std::vector<double> numbers = parse_numbers(*text);
+  return numbers.size() == 1 ? numbers[0] : 0;  // 0 is refused, saying so
+}
+
+void listen_for_hang_ups() {
+  struct sigaction action {};
+  action.sa_handler = note_hang_up;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGHUP, &action, nullptr);
+}
 
 const char* ending_name(Ending ending) {
   switch (ending) {
@@ -18,11 +78,29 @@ const char* ending_name(Ending ending) {
   LIMBER_UNREACHABLE();
 }
 
-void report_json(const TrainCommand& options, const TrainingSummary& summary) {
+std::string validated_on(const TrainResult& result) {
+  switch (result.validated_on) {
+    case ValidatedOn::kNothing:
+      return "nothing";
+    case ValidatedOn::kGiven:
+      return "given images";
+    case ValidatedOn::kTestPart:
+      return "test part";
+    case ValidatedOn::kHeldOut:
+      return "held out";
+  }
+  LIMBER_UNREACHABLE();
+}
+
+void report_json(const TrainCommand& options, const TrainResult& result) {
+  const TrainingSummary& summary = result.summary;
   Json out = Json::object({{"run", options.output},
                            {"ending", ending_name(summary.ending)},
                            {"step", summary.state.step},
                            {"epoch", summary.state.epoch},
+                           {"images", result.images},
+                           {"validation_images", result.validation_images},
+                           {"validated_on", validated_on(result)},
                            {"skipped", summary.skipped}});
   if (summary.state.best_epoch >= 0) {
     out.set("best_epoch", summary.state.best_epoch + 1);
@@ -37,24 +115,34 @@ void report_json(const TrainCommand& options, const TrainingSummary& summary) {
   fmt::print("{}\n", out.text());
 }
 
-void report_text(const TrainCommand& options, const TrainingSummary& summary) {
-  const TrainingState& state = summary.state;
-  if (summary.ending == Ending::kPatience)
+void report_text(const TrainCommand& options, const TrainResult& result) {
+  const TrainingState& state = result.summary.state;
+  if (result.summary.ending == Ending::kPatience)
     fmt::print("ended early: no better evaluation in the last {}\n", options.trainer.patience);
-  fmt::print("{} epochs, {} updates", state.epoch, state.step);
-  if (state.best_epoch >= 0)
-    fmt::print("; best accuracy {:.2f} % after epoch {}", 100 * state.best_accuracy, state.best_epoch + 1);
+  fmt::print("{} epochs, {} updates on {} images", state.epoch, state.step, result.images);
+  if (state.best_epoch >= 0) {
+    fmt::print("; best accuracy {} on {} other images ({}), after epoch {}",
+               show_accuracy(state.best_accuracy, result.validation_images), result.validation_images,
+               validated_on(result), state.best_epoch + 1);
+  }
   fmt::print("\nrun: {}; next: limber eval {} --data ..., limber export {} -o model.onnx\n", options.output,
              options.output, options.output);
 }
 
-Result<int> train(TrainCommand& options) {
-  if (const Status status = complete(options); !status.ok()) return usage_error(status);
-  LIMBER_ASSIGN(const TrainingSummary summary, run_training(options));
+Result<int> train(const TrainCommand& options) {
+  if (const Status status = check(options); !status.ok()) return usage_error(status);
+  ConsoleControl console;
+  EpochLines lines(console.console, options.trainer.epochs);
+  listen_for_hang_ups();
+  const TrainWatch watch{.hooks = {&lines}, .new_rho = [&] { return new_rho(options.output); }};
+  auto result = run_train(options, console.control, watch);
+  console.console.clear();
+  LIMBER_TRY(result.status());
+  const TrainingSummary& summary = result->summary;
   if (options.json) {
-    report_json(options, summary);
+    report_json(options, *result);
   } else if (summary.ending != Ending::kStopped) {
-    report_text(options, summary);
+    report_text(options, *result);
   }
   if (summary.ending != Ending::kStopped) return kExitDone;
   fmt::print(stderr, "limber: stopped after step {}; the same command with --resume goes on\n",

@@ -1,29 +1,23 @@
 #include "cli/train_arguments.h"
 
-#include <algorithm>
-#include <charconv>
+#include <fmt/core.h>
 
+#include <algorithm>
+
+#include "cli/image_arguments.h"
+#include "cli/options.h"
 #include "cli/units.h"
-#include "elastic/strategy.h"
 
 namespace limber {
 namespace {
 
-constexpr int64_t kDefaultBatch = 32;
 constexpr int64_t kMany = 1'000'000'000;
 
 // "0.2" for all three or "0.4,0.4,0.2".
 std::string parse_jitter(const std::string& text, AugmentOptions& to) {
-  std::vector<double> values;
-  const char *at = text.data(), *end = at + text.size();
-  while (at < end) {
-    double value = 0;
-    const auto [stop, problem] = std::from_chars(at, end, value);
-    if (problem != std::errc() || (stop != end && *stop != ',') || !(value >= 0 && value <= 1)) break;
-    values.push_back(value);
-    at = stop == end ? end : stop + 1;
-  }
-  if (at != end || (values.size() != 1 && values.size() != 3))
+  const std::vector<double> values = parse_numbers(text);
+  const bool inside = std::all_of(values.begin(), values.end(), [](double x) { return x >= 0 && x <= 1; });
+  if (!inside || (values.size() != 1 && values.size() != 3))
     return fmt::format("'{}' should be one number or three in 0..1: brightness, contrast, saturation", text);
   to.brightness = values[0];
   to.contrast = values[values.size() / 2];
@@ -31,13 +25,23 @@ std::string parse_jitter(const std::string& text, AugmentOptions& to) {
   return {};
 }
 
+std::string parse_validation(const std::string& text, TrainCommand& to) {
+  to.validate = text != "none";
+  to.validation = to.validate ? text : "";
+  return {};
+}
+
 void declare_data(Arguments& arguments, TrainCommand& o) {
   using Need = Arguments::Need;
   arguments.text("-d,--data", o.data, "DATA",
                  "Labelled images: a folder, a file, IMAGES,LABELS or 'synthetic'", Need::kRequired);
-  arguments.text(
-      "--val", o.validation, "DATA",
-      "Images to evaluate on; default the test part of --data where it has one; none: no evaluation");
+  arguments.parsed(
+      "--val", "DATA",
+      "Images to evaluate on; default the test part of --data, else a part of its images that is "
+      "then not trained on; none: no evaluation",
+      [&o](const std::string& text) { return parse_validation(text, o); });
+  arguments.number("--val-share", o.validation_share, 0.001, 0.9,
+                   "Of --data without a test part, the share held out to evaluate on; default 0.1");
   add_image_arguments(arguments, o.image);
   AugmentOptions& a = o.trainer.augmentation;
   arguments.number("--padding", a.padding, 0, 1024, "Pixels a random cut may reach beyond the image");
@@ -48,8 +52,7 @@ void declare_data(Arguments& arguments, TrainCommand& o) {
                    [&a](const std::string& text) { return parse_jitter(text, a); });
   arguments.number("--cutout", a.cutout, 0, 4096, "Side of a random square that is blanked");
   arguments.number("--mixup", o.trainer.mixup, 0.0, 100.0, "Blend pairs of images, by Beta(N, N)");
-  arguments.choice("--bad-images", o.bad_images, {"fail", "skip"},
-                   "Images that cannot be read; default fail");
+  add_bad_images_argument(arguments, o.trainer.on_bad_image);
   add_workers_argument(arguments, o.trainer.workers);
 }
 
@@ -57,13 +60,19 @@ void declare_method(Arguments& arguments, TrainCommand& o) {
   TrainerOptions& t = o.trainer;
   OptimizerOptions& optimizer = t.training.step.optimizer;
   arguments.number("--epochs", t.epochs, 1, kMany, "Times through the data; default 10");
-  arguments.choice("--optimizer", o.optimizer, {"sgd", "adam", "adamw"}, "Default sgd");
+  arguments.choice(
+      "--optimizer", optimizer.kind,
+      {{"sgd", OptimizerKind::kSgd}, {"adam", OptimizerKind::kAdam}, {"adamw", OptimizerKind::kAdamW}},
+      "Default sgd");
   arguments.number("--lr", o.rate, 1e-12, 1e6,
                    "Learning rate; default 0.01 for sgd, 0.001 for adam and adamw");
   arguments.number("--momentum", optimizer.momentum, 0.0, 1.0, "Of sgd; default 0.9");
   arguments.flag("--nesterov", optimizer.nesterov, "Nesterov's momentum");
   arguments.number("--weight-decay", o.decay, 0.0, 100.0, "Default 5e-4 for sgd, 0 for adam, 0.01 for adamw");
-  arguments.choice("--schedule", o.schedule, {"constant", "step", "cosine"},
+  arguments.choice("--schedule", t.schedule.kind,
+                   {{"constant", ScheduleKind::kConstant},
+                    {"step", ScheduleKind::kStep},
+                    {"cosine", ScheduleKind::kCosine}},
                    "Learning rate over time; step: a tenth after 1/2 and 3/4; default cosine, down to 0");
   arguments.number("--warmup", t.warm_up_epochs, 0.0, 1e6, "Epochs, or part of one, in which the rate grows");
   arguments.number("--label-smoothing", t.training.step.loss.label_smoothing, 0.0, 0.99, "Default 0");
@@ -74,12 +83,13 @@ void declare_method(Arguments& arguments, TrainCommand& o) {
 
 void declare_model(Arguments& arguments, TrainCommand& o) {
   TrainerOptions& t = o.trainer;
-  arguments.choice("--init", o.init, {"model", "random"},
+  arguments.choice("--init", o.from_scratch, {{"model", false}, {"random", true}},
                    "Start from the model's weights (default) or from scratch");
-  arguments.choice("--head", o.head, {"auto", "keep", "new"},
+  arguments.choice("--head", o.head, {{"auto", Head::kAuto}, {"keep", Head::kKeep}, {"new", Head::kNew}},
                    "The classifier; auto (default): a new one when the number of classes differs");
   arguments.choice(
-      "--bn", o.bn, {"auto", "batch", "frozen"},
+      "--bn", t.training.step.batch_norm,
+      {{"auto", BatchNormMode::kAuto}, {"batch", BatchNormMode::kBatch}, {"frozen", BatchNormMode::kFrozen}},
       "Statistics of normalisation: as is below the first trained layer and of the batch above (default), of "
       "the batch everywhere, or as is");
   arguments.texts("--train", t.train, "PATTERN",
@@ -95,7 +105,13 @@ void declare_model(Arguments& arguments, TrainCommand& o) {
 }
 
 void declare_elastic(Arguments& arguments, TrainCommand& o) {
-  arguments.choice("--strategy", o.strategy, {"auto", "full", "elastic", "prune", "bn-bias", "last"},
+  arguments.choice("--strategy", o.strategy,
+                   {{"auto", Strategy::kAuto},
+                    {"full", Strategy::kFull},
+                    {"elastic", Strategy::kElastic},
+                    {"prune", Strategy::kPrune},
+                    {"bn-bias", Strategy::kNormsAndBiases},
+                    {"last", Strategy::kLastLayer}},
                    "What is trained: all tensors; those worth most within --rho, chosen again and again; the "
                    "same without return; norms and biases; the last layer. auto: elastic when --rho or "
                    "--speedup is given, else full");
@@ -107,7 +123,10 @@ void declare_elastic(Arguments& arguments, TrainCommand& o) {
   arguments.number("--interval-steps", o.elastic.interval_steps, 0, kMany, "The same in updates");
   arguments.number("--early", o.elastic.early, 0.0, 0.9,
                    "Spend more of the time early: the share falls from 1+N to 1-N times --rho; default 0.5");
-  arguments.choice("--importance", o.importance, {"gain", "gradient-norm", "magnitude"},
+  arguments.choice("--importance", o.elastic.importance,
+                   {{"gain", ImportanceKind::kGain},
+                    {"gradient-norm", ImportanceKind::kGradientNorm},
+                    {"magnitude", ImportanceKind::kMagnitude}},
                    "What a tensor is worth: gradient times update (default), or to compare with");
   arguments.texts("--always-train", o.elastic.always, "PATTERN", "Tensors that are part of every choice");
 }
@@ -137,83 +156,12 @@ void declare_run(Arguments& arguments, TrainCommand& o) {
 }  // namespace
 
 void declare_train(Arguments& arguments, TrainCommand& options) {
-  add_common(arguments, options);
+  add_common(arguments, options, options.json);
   declare_data(arguments, options);
   declare_method(arguments, options);
   declare_model(arguments, options);
   declare_elastic(arguments, options);
   declare_run(arguments, options);
-}
-
-Status complete(TrainCommand& command) {
-  if (command.rho > 0 && command.speedup > 0) return invalid("give --rho or --speedup, not both");
-  const bool share = command.rho > 0 || command.speedup > 0;
-  if (command.strategy == "auto") command.strategy = share ? "elastic" : "full";
-  const bool chooses = command.strategy == "elastic" || command.strategy == "prune";
-  if (share && !chooses) {
-    return invalid("--{} is for --strategy elastic and prune; '{}' trains what it trains",
-                   command.rho > 0 ? "rho" : "speedup", command.strategy);
-  }
-  if (!chooses && !command.elastic.always.empty())
-    return invalid("--always-train is for --strategy elastic and prune; use --train for '{}'",
-                   command.strategy);
-  if (command.speedup > 0) command.rho = 1 / command.speedup;
-  if (!share) command.rho = 0.5;
-  return {};
-}
-
-std::optional<ElasticOptions> elastic_options(const TrainCommand& command) {
-  if (command.strategy != "elastic" && command.strategy != "prune") return std::nullopt;
-  ElasticOptions options = command.elastic;
-  options.rho = command.rho;
-  options.importance = *parse_importance(command.importance);
-  options.train = command.trainer.train;
-  options.freeze = command.trainer.freeze;
-  options.one_way = command.strategy == "prune";
-  return options;
-}
-
-namespace {
-
-// What is trained at first: for strategies that choose, little, since whatever is trained once needs memory.
-void choose_first(const TrainCommand& command, TrainingOptions& training) {
-  using Names = std::vector<std::string>;
-  if (command.strategy == "last") {
-    training.choose = [](const Graph& graph, const Names& names) -> Result<Names> {
-      return last_layer(graph, names);
-    };
-  } else if (command.strategy == "bn-bias") {
-    training.choose = [](const Graph& graph, const Names& names) -> Result<Names> {
-      return norms_and_biases(graph, names);
-    };
-  } else if (command.strategy != "full") {
-    training.choose = [](const Graph&, const Names& names) -> Result<Names> { return Names{names.back()}; };
-    training.step.optimizer.effects = true;
-    training.forget_state = true;
-    training.many_sets = true;
-    const size_t phases = training.step.micro_batches > 1 ? 3 : 1;
-    training.max_plans = 2 * phases;  // choices hardly ever return as a whole, and plans take memory
-  }
-}
-
-}  // namespace
-
-TrainerOptions trainer_options(const TrainCommand& command, const Preprocess& input) {
-  TrainerOptions t = command.trainer;
-  t.seed = command.seed;
-  t.training.threads = thread_count(build_spec(command, false));
-  t.training.step.batch = command.batch > 0 ? command.batch : kDefaultBatch;
-  t.training.step.batch_norm = *parse_batch_norm(command.bn);  // one of the choices
-  OptimizerOptions& optimizer = t.training.step.optimizer;
-  optimizer.kind = *parse_optimizer(command.optimizer);
-  const bool sgd = optimizer.kind == OptimizerKind::kSgd, adamw = optimizer.kind == OptimizerKind::kAdamW;
-  optimizer.decay = command.decay >= 0 ? command.decay : sgd ? 5e-4 : adamw ? 0.01 : 0;
-  choose_first(command, t.training);
-  t.schedule.kind = *parse_schedule(command.schedule);
-  t.schedule.rate = command.rate > 0 ? command.rate : sgd ? 0.01 : 0.001;
-  t.on_bad_image = command.bad_images == "skip" ? OnBadImage::kSkip : OnBadImage::kFail;
-  t.input = input;
-  return t;
 }
 
 }  // namespace limber

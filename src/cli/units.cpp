@@ -4,25 +4,56 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
 namespace limber {
 namespace {
 
-// The number at the beginning and what comes behind it; a negative number when there is none.
-std::pair<double, std::string_view> split_number(const std::string& text) {
+// The number at the beginning and what comes behind it.
+std::pair<std::optional<double>, std::string_view> split_number(const std::string& text) {
   double number = 0;
   const char* end = text.data() + text.size();
   const auto [stop, problem] = std::from_chars(text.data(), end, number);
-  if (problem != std::errc()) return {-1, {}};
+  if (problem != std::errc()) return {std::nullopt, {}};
   return {number, std::string_view(stop, static_cast<size_t>(end - stop))};
 }
 
 }  // namespace
 
+std::optional<double> parse_number(const std::string& text) {
+  const auto [number, rest] = split_number(text);
+  if (!rest.empty() || !number || !std::isfinite(*number)) return std::nullopt;
+  return number;
+}
+
+std::vector<double> parse_numbers(const std::string& text) {
+  std::vector<double> numbers;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    const auto number = parse_number(text.substr(at, end - at));
+    if (!number) return {};
+    numbers.push_back(*number);
+    at = end + 1;
+  }
+  return numbers;
+}
+
+std::optional<int64_t> parse_integer(const std::string& text) {
+  int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, value);
+  if (problem == std::errc() && stop == end && !text.empty()) return value;
+  constexpr double kExact = 9007199254740992.0;  // 2^53: every whole number up to it is a double
+  const std::optional<double> number = parse_number(text);
+  if (!number || std::abs(*number) > kExact || std::trunc(*number) != *number) return std::nullopt;
+  return static_cast<int64_t>(*number);
+}
+
 std::string parse_bytes(const std::string& text, size_t& to) {
-  auto [number, unit] = split_number(text);
+  const auto [found, unit] = split_number(text);
+  double number = found.value_or(-1);
   constexpr std::string_view kUnits = "KMG";
   const size_t power = unit.empty() ? 0 : kUnits.find(unit[0]) + 1;
   const bool known = unit.empty() || (unit.size() == 1 && kUnits.find(unit[0]) != std::string_view::npos);
@@ -36,7 +67,8 @@ std::string parse_bytes(const std::string& text, size_t& to) {
 std::string parse_count(const std::string& text, double& to) {
   constexpr std::array<std::pair<std::string_view, double>, 4> kUnits = {
       {{"", 1}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}}};
-  const auto [number, unit] = split_number(text);
+  const auto [found, unit] = split_number(text);
+  const double number = found.value_or(-1);
   for (const auto& [name, factor] : kUnits) {
     if (unit != name || !(number > 0) || number > 1e15) continue;
     to = number * factor;
@@ -46,9 +78,12 @@ std::string parse_count(const std::string& text, double& to) {
 }
 
 std::string parse_seconds(const std::string& text, double& to) {
-  constexpr std::array<std::pair<std::string_view, double>, 6> kUnits = {
-      {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"min", 60}, {"h", 3600}}};
-  const auto [number, unit] = split_number(text);
+  constexpr std::array<std::pair<std::string_view, double>, 5> kUnits = {
+      {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"min", 60}, {"h", 3600}}};
+  const auto [found, unit] = split_number(text);
+  const double number = found.value_or(-1);
+  if (unit.empty() && number > 0)
+    return fmt::format("'{}' has no unit; write {}ms, {}s or {}min", text, text, text, text);
   for (const auto& [name, seconds] : kUnits) {
     if (unit != name || !(number > 0) || number > 1e9) continue;
     to = number * seconds;
@@ -59,9 +94,8 @@ std::string parse_seconds(const std::string& text, double& to) {
 
 std::string parse_latency(const std::string& text, double& seconds, double& share) {
   if (!text.ends_with('%')) return parse_seconds(text, seconds);
-  double percent = 0;
-  const std::string problem = parse_seconds(text.substr(0, text.size() - 1), percent);
-  if (!problem.empty() || percent > 100)
+  const double percent = parse_number(text.substr(0, text.size() - 1)).value_or(-1);
+  if (!(percent > 0) || percent > 100)
     return fmt::format("'{}' should be a share of the original's latency, as in 60%, or a time, as in 12ms",
                        text);
   share = percent / 100;

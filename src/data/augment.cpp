@@ -138,11 +138,11 @@ void Augmenter::cut_out(Random& random, std::span<float> chw) const {
 }
 
 std::string_view random_change(const AugmentOptions& options) {
-  if (options.flip > 0) return "--flip";
-  if (options.padding > 0) return "--padding";
-  if (options.min_area < 1) return "--min-area";
-  if (options.brightness > 0 || options.contrast > 0 || options.saturation > 0) return "--jitter";
-  return options.cutout > 0 ? "--cutout" : "";
+  if (options.flip > 0) return "flip";
+  if (options.padding > 0) return "padding";
+  if (options.min_area < 1) return "min-area";
+  if (options.brightness > 0 || options.contrast > 0 || options.saturation > 0) return "jitter";
+  return options.cutout > 0 ? "cutout" : "";
 }
 
 Status Augmenter::train(const Tensor& image, Random& random, std::span<float> chw) const {

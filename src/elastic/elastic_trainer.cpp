@@ -95,6 +95,8 @@ Result<std::unique_ptr<ElasticTrainer>> ElasticTrainer::create(const ElasticOpti
 Status ElasticTrainer::on_begin(TrainingSession& session, const TrainingState& /*state*/,
                                 const TrainingLength& length) {
   length_ = length;
+  if (!session.options().step.optimizer.effects)
+    return invalid("elastic training needs an optimiser that reports what each update does (effects)");
   LIMBER_ASSIGN(auto tensors, select_parameters(session.trainable(), options_.train, options_.freeze));
   LIMBER_ASSIGN(costs_, make_step_costs(session, tensors));
   effects_.resize(tensors.size());

@@ -1,7 +1,10 @@
 #include "jobs/classifier.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
+#include "train/evaluate.h"
 #include "train/run_folder.h"
 
 namespace limber {
@@ -51,9 +54,7 @@ Result<std::optional<CheckpointInfo>> checkpoint_of(const std::string& model) {
 }
 
 void use_recorded(ImageOptions& image, const Preprocess& recorded) {
-  const Normalisation none;
-  if (image.normalisation.mean == none.mean && image.normalisation.std == none.std)
-    image.normalisation = recorded.normalisation;
+  if (!image.preset && !image.normalisation) image.normalisation = recorded.normalisation;
   if (image.crop > 0 || !image.size.empty()) return;
   if (recorded.resize > 0) {
     image.size = {recorded.resize};
@@ -65,6 +66,9 @@ void use_recorded(ImageOptions& image, const Preprocess& recorded) {
 
 Result<Classifier> load_classifier(const ModelSource& source, const ImageOptions& image,
                                    const JobControl& control) {
+  if (image.crop > 0 && !image.size.empty() && image.crop > image.size[0])
+    return invalid("crop {} is larger than size {}, the shorter side that it is cut from", image.crop,
+                   image.size[0]);
   LIMBER_ASSIGN(Model model, load(source, control));
   LIMBER_ASSIGN(TensorType type, image_input(model.graph));
   LIMBER_ASSIGN(auto shape, wanted_shape(type, asked_side(image)));
@@ -79,9 +83,29 @@ Result<Classifier> load_classifier(const ModelSource& source, const ImageOptions
   made.input.channels = static_cast<int>(type.shape[1].value());
   made.input.height = static_cast<int>(type.shape[2].value());
   made.input.width = static_cast<int>(type.shape[3].value());
-  made.input.normalisation = image.normalisation;
   if (image.crop > 0 && !image.size.empty()) made.input.resize = static_cast<int>(image.size[0]);
+  if (image.preset) use_preset(*image.preset, made.input);
+  if (image.normalisation) made.input.normalisation = *image.normalisation;
   return made;
+}
+
+bool are_numbers(const std::vector<std::string>& classes) {
+  for (size_t i = 0; i < classes.size(); ++i) {
+    if (classes[i] != fmt::format("{}", i)) return false;
+  }
+  return true;
+}
+
+Status check_classes(const Graph& model, const std::vector<std::string>& classes, const std::string& data) {
+  LIMBER_ASSIGN(const int64_t outputs, count_classes(model));
+  const auto count = static_cast<int64_t>(classes.size());
+  if (outputs == count || are_numbers(classes)) return {};
+  return invalid(
+      "the model tells {} classes apart and {} has {} ({}{}); which is which is not known. Give the names of "
+      "the "
+      "model's classes in their order (labels), or images of all {} classes",
+      outputs, data, count, fmt::join(classes.begin(), classes.begin() + std::min<int64_t>(count, 3), ", "),
+      count > 3 ? " ..." : "", outputs);
 }
 
 }  // namespace limber

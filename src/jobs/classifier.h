@@ -27,4 +27,8 @@ Result<Classifier> load_classifier(const ModelSource& source, const ImageOptions
 // Mean, standard deviation and resizing as in a checkpoint, unless `image` has its own.
 void use_recorded(ImageOptions& image, const Preprocess& recorded);
 
+// Are the classes of `data` those of the model? Where their number differs, only names that are the numbers
+// of the model's classes say so.
+Status check_classes(const Graph& model, const std::vector<std::string>& classes, const std::string& data);
+
 }  // namespace limber

@@ -51,6 +51,20 @@ Result<ImageLayout> image_layout(const std::string& name, const TensorType& type
 // Which size the model wants; 0 where it takes any.
 int wanted(const Dim& dim) { return dim.is_constant() ? static_cast<int>(dim.value()) : 0; }
 
+// What a preset comes to for an input of this layout.
+ImageOptions with_preset(ImageOptions options, const ImageLayout& layout) {
+  if (!options.preset) return options;
+  Preprocess how{.height = std::max(1, wanted(layout.height)), .width = std::max(1, wanted(layout.width))};
+  use_preset(*options.preset, how);
+  if (!options.normalisation) options.normalisation = how.normalisation;
+  const bool square = wanted(layout.height) > 0 && how.height == how.width;
+  if (square && how.resize > 0 && options.size.empty() && options.crop == 0) {
+    options.size = {how.resize};
+    options.crop = how.height;
+  }
+  return options;
+}
+
 Result<Tensor> fit_image(Tensor image, const ImageLayout& layout, const ImageOptions& options) {
   const auto side = [&](size_t i) {
     return static_cast<int>(options.size[options.size.size() == 1 ? 0 : i]);
@@ -98,13 +112,14 @@ Result<Tensor> open_image(const std::string& file, uint64_t seed) {
 Result<Tensor> read_images(const InputFiles& files, const std::string& name, const TensorType& type,
                            const ImageOptions& options) {
   LIMBER_ASSIGN(const ImageLayout layout, image_layout(name, type));
+  const ImageOptions how = with_preset(options, layout);
   Tensor batch;
   std::vector<float> chw;
   const auto count = static_cast<int64_t>(files.files.size());
   for (int64_t i = 0; i < count; ++i) {
     const std::string& file = files.files[static_cast<size_t>(i)];
     LIMBER_ASSIGN(Tensor image, open_image(file, options.seed));
-    auto fitted = fit_image(std::move(image), layout, options);
+    auto fitted = fit_image(std::move(image), layout, how);
     if (!fitted.ok()) return fitted.status().in(file);
     const int64_t height = fitted->shape().dim(0), width = fitted->shape().dim(1);
     if (!batch.valid()) {
@@ -116,7 +131,7 @@ Result<Tensor> read_images(const InputFiles& files, const std::string& name, con
     if (static_cast<int64_t>(chw.size()) != layout.channels * height * width) {
       return invalid("{}: {}x{} pixels, others in the batch differ; give a size", file, height, width);
     }
-    normalise(*fitted, static_cast<int>(layout.channels), options.normalisation, chw);
+    normalise(*fitted, static_cast<int>(layout.channels), how.normalisation.value_or(Normalisation()), chw);
     store_image(chw, layout, batch, i);
   }
   return batch;

@@ -3,10 +3,11 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "data/image.h"
+#include "data/preprocess.h"
 #include "jobs/engine.h"
 #include "jobs/job.h"
 
@@ -42,7 +43,10 @@ struct JobOptions : ModelSource, EngineOptions {
 struct ImageOptions {
   std::vector<int64_t> size;  // {side} or {height, width}; empty: what the model wants
   int crop = 0;               // side of the square that is then cut out of the middle; 0: none
-  Normalisation normalisation;
+  // What was done to the pixels that the model was trained on; nothing: what is saved with it, else
+  // values in 0..1. A normalisation of one's own goes before that of a preset.
+  std::optional<Preset> preset;
+  std::optional<Normalisation> normalisation;
   uint64_t seed = 0;  // of builtin:image
 };
 

@@ -201,7 +201,7 @@ Result<std::map<std::string, int64_t>> bind_dimensions(const Graph& graph, const
   for (ValueId input : graph.inputs()) {
     for (const Dim& dim : graph.type(input).shape) {
       if (dim.is_constant() || values.contains(std::string(dim.symbol().name()))) continue;
-      return invalid("input '{}' {}: dimension '{}' has no value; give one (--dim {}=NUMBER)",
+      return invalid("input '{}' {}: dimension '{}' has no value; give one ({}=NUMBER)",
                      graph.value(input).name, graph.type(input).to_string(), dim.symbol().name(),
                      dim.symbol().name());
     }

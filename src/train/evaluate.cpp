@@ -21,12 +21,13 @@ double cross_entropy(std::span<const float> logits, int64_t label) {
 
 struct Sums {
   double loss = 0;
-  int64_t top1 = 0, top5 = 0, images = 0;
+  int64_t top1 = 0, top5 = 0, images = 0, not_numbers = 0;
 
   void add(std::span<const float> logits, int64_t label) {
     loss += cross_entropy(logits, label);
     top1 += among_best(logits, label, 1) ? 1 : 0;
     top5 += among_best(logits, label, 5) ? 1 : 0;
+    not_numbers += std::any_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x); }) ? 1 : 0;
     ++images;
   }
 };
@@ -46,7 +47,7 @@ Status check_input(const Session& session, const Preprocess& input) {
   const bool fits = type.dtype == DType::kF32 && type.rank() == 4 && type.shape.dim(1) == input.channels &&
                     type.shape.dim(2) == input.height && type.shape.dim(3) == input.width;
   if (fits) return {};
-  return invalid("images of {}x{}x{} do not fit the model's input {}; choose another --size", input.channels,
+  return invalid("images of {}x{}x{} do not fit the model's input {}; choose another size", input.channels,
                  input.height, input.width, type.to_string());
 }
 
@@ -57,7 +58,7 @@ Status check_labels(const Dataset& data, int64_t classes) {
     if (const int64_t label = data.label(i); label < 0 || label >= classes) {
       return invalid(
           "{}: its class is number {} (counted from 0), the model has {} classes; replace the "
-          "classifier (--head new) or correct the label",
+          "classifier (head: new) or correct the label",
           data.name(i), label, classes);
     }
   }
@@ -82,7 +83,7 @@ Result<std::unique_ptr<Evaluator>> Evaluator::create(const Graph& model, std::sh
   how.input = options.input;
   how.on_bad_image = options.on_bad_image;
   LIMBER_ASSIGN(auto loader, Loader::make(std::move(data), how));
-  return std::unique_ptr<Evaluator>(new Evaluator(std::move(session), std::move(loader)));
+  return std::unique_ptr<Evaluator>(new Evaluator(std::move(session), std::move(loader), options.each));
 }
 
 Result<std::optional<Evaluation>> Evaluator::run(const std::atomic<bool>* stop) {
@@ -105,14 +106,19 @@ Result<std::optional<Evaluation>> Evaluator::evaluate(const std::atomic<bool>* s
     const Tensor output = session_->output(0);
     const auto logits = output.data<float>();
     const size_t classes = logits.size() / static_cast<size_t>(output.shape().dim(0));
-    for (size_t i = 0; i < static_cast<size_t>(batch.size); ++i)
-      sums.add(logits.subspan(i * classes, classes), batch.labels.data<int64_t>()[i]);
+    for (size_t i = 0; i < static_cast<size_t>(batch.size); ++i) {
+      const auto row = logits.subspan(i * classes, classes);
+      const int64_t label = batch.labels.data<int64_t>()[i];
+      sums.add(row, label);
+      if (each_) each_(batch.samples[i], label, row);
+    }
   }
   const auto count = static_cast<double>(sums.images);
   return std::optional(Evaluation{.loss = sums.loss / count,
                                   .top1 = static_cast<double>(sums.top1) / count,
                                   .top5 = static_cast<double>(sums.top5) / count,
                                   .images = sums.images,
+                                  .not_numbers = sums.not_numbers,
                                   .skipped = loader_->skipped(),
                                   .seconds = now_seconds() - start});
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct EvaluationOptions {
   int workers = kAutoWorkers;
   Preprocess input;
   OnBadImage on_bad_image = OnBadImage::kFail;
+  // Told of every image: its index in the data, its class and what the model says. May be empty.
+  std::function<void(uint32_t sample, int64_t label, std::span<const float> logits)> each;
   // Where it runs, shared with others that run in turn; null: memory of its own.
   std::shared_ptr<WorkArena> memory;
 };
@@ -28,7 +31,8 @@ struct Evaluation {
   double loss = 0;            // mean cross entropy
   double top1 = 0, top5 = 0;  // share of images whose class is the best, among the best five
   int64_t images = 0;
-  size_t skipped = 0;  // images that could not be read; the image after each counts twice instead
+  int64_t not_numbers = 0;  // images whose logits hold a NaN; all other numbers here mean nothing then
+  size_t skipped = 0;       // images that could not be read; the image after each counts twice instead
   double seconds = 0;
 };
 
@@ -45,10 +49,12 @@ class Evaluator {
 
  private:
   Result<std::optional<Evaluation>> evaluate(const std::atomic<bool>* stop);
-  Evaluator(std::unique_ptr<Session> session, std::unique_ptr<Loader> loader)
-      : session_(std::move(session)), loader_(std::move(loader)) {}
+  Evaluator(std::unique_ptr<Session> session, std::unique_ptr<Loader> loader,
+            decltype(EvaluationOptions::each) each)
+      : session_(std::move(session)), loader_(std::move(loader)), each_(std::move(each)) {}
   std::unique_ptr<Session> session_;
   std::unique_ptr<Loader> loader_;
+  const decltype(EvaluationOptions::each) each_;
 };
 
 // kInvalidArgument naming the first image whose class the model does not have.

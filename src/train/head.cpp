@@ -47,7 +47,7 @@ Status not_found(const Graph& graph, NodeId at) {
                                 : fmt::format("{} '{}'", op_name(graph.node(at).op), graph.node(at).name);
   return unsupported(
       "the classifier cannot be replaced: expected a Gemm, MatMul or Conv with weights of its own before the "
-      "output, found {}; give the model as many classes as the data, or keep it (--head keep)",
+      "output, found {}; give the model as many classes as the data, or keep it (head: keep)",
       found);
 }
 

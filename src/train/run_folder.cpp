@@ -50,31 +50,42 @@ std::vector<std::string> candidates(const std::string& run, const std::string& f
 template <typename Load>
 auto first_valid(const std::string& run, const std::vector<std::string>& names, const Load& load,
                  std::vector<std::string>& warnings) -> decltype(load(run)) {
-  std::string newest;
-  for (const std::string& name : names) {
-    const std::string path = checkpoints_in(run) + "/" + name;
-    auto loaded = load(path);
+  std::string problem;  // with the first
+  for (size_t i = 0; i < names.size(); ++i) {
+    auto loaded = load(checkpoints_in(run) + "/" + names[i]);
     if (loaded.ok()) return loaded;
-    if (newest.empty()) newest = loaded.status().message();
-    warnings.push_back(fmt::format("checkpoint {} cannot be used ({}); trying an older one", name,
-                                   loaded.status().message()));
+    if (problem.empty()) problem = fmt::format("{}: {}", names[i], loaded.status().message());
+    if (i + 1 == names.size()) break;
+    warnings.push_back(fmt::format("checkpoint {} cannot be used ({}); trying {}", names[i],
+                                   loaded.status().message(), names[i + 1]));
   }
-  return corrupt("{}: none of its {} checkpoints can be used; train anew. The newest: {}", run, names.size(),
-                 newest.empty() ? "missing" : newest);
+  return corrupt("{}: none of its {} checkpoints can be used; train anew. Checkpoint {}", run, names.size(),
+                 problem);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<RunFolder>> RunFolder::open(const std::string& path, const FileSystem& files) {
+  LIMBER_TRY(check_run_place(path));
   std::error_code ec;
-  fs::create_directories(checkpoints_in(path), ec);
+  const bool created = fs::create_directory(path, ec);
+  if (!ec) fs::create_directory(checkpoints_in(path), ec);
   if (ec) return error(Code::kIo, "{}: cannot create folder: {}", path, ec.message());
   LIMBER_ASSIGN(FolderLock lock, FolderLock::take(path, "is training there"));
-  std::unique_ptr<RunFolder> folder(new RunFolder(path, files, std::move(lock)));
+  std::unique_ptr<RunFolder> folder(new RunFolder(path, files, std::move(lock), created));
   for (const auto& entry : fs::directory_iterator(checkpoints_in(path), ec)) {
     if (entry.path().filename().string().starts_with(".")) fs::remove_all(entry.path(), ec);
   }
   return folder;
+}
+
+void RunFolder::discard(std::unique_ptr<RunFolder> folder) {
+  if (folder->has_checkpoint()) return;
+  std::error_code ignored;  // what cannot be removed does no harm: there is nothing in it
+  for (const std::string& file :
+       {folder->history_path(), checkpoints_in(folder->path_), folder->path_ + "/.lock"})
+    fs::remove(file, ignored);
+  if (folder->created_) fs::remove(folder->path_, ignored);
 }
 
 bool RunFolder::has_checkpoint() const { return !list_checkpoints(path_).empty(); }
@@ -111,6 +122,26 @@ Result<std::optional<Checkpoint>> RunFolder::load_last(std::vector<std::string>&
 bool is_run(const std::string& path) {
   std::error_code ignored;
   return fs::is_directory(checkpoints_in(path), ignored);
+}
+
+Status check_run_place(const std::string& path) {
+  std::error_code ignored;
+  const fs::path place(path);
+  if (!fs::exists(place, ignored)) {
+    fs::path full = fs::absolute(place, ignored);
+    if (!full.has_filename()) full = full.parent_path();  // "run/"
+    if (fs::is_directory(full.parent_path(), ignored)) return {};
+    return error(Code::kNotFound, "{}: there is no folder {} to make it in", path,
+                 full.parent_path().string());
+  }
+  if (!fs::is_directory(place, ignored)) return invalid("{} is a file; a training needs a folder", path);
+  if (is_run(path)) return {};
+  std::string found;
+  for (const auto& entry : fs::directory_iterator(place, ignored)) {
+    if (entry.path().filename() != ".lock") found = entry.path().filename().string();
+  }
+  if (found.empty()) return {};
+  return invalid("{} is no training, and it is not empty ({}); choose a new folder", path, found);
 }
 
 Result<std::string> find_checkpoint(const std::string& path, Which which,

@@ -15,9 +15,12 @@ enum class Which : uint8_t { kLast, kBest };
 // a time may have a run open for writing.
 class RunFolder {
  public:
-  // Creates what is missing and removes what a crash left behind. Fails when another process has it open.
+  // Creates what is missing, but no parent folders, and removes what a crash left behind. Fails as
+  // check_run_place() does, and when another process has it open.
   static Result<std::unique_ptr<RunFolder>> open(const std::string& path,
                                                  const FileSystem& files = os_files());
+  // Closes a run that never got to a checkpoint, and removes of it what open() and a training made.
+  static void discard(std::unique_ptr<RunFolder> folder);
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
 
@@ -34,16 +37,21 @@ class RunFolder {
   Result<std::optional<Checkpoint>> load_last(std::vector<std::string>& warnings) const;
 
  private:
-  RunFolder(std::string path, const FileSystem& files, FolderLock lock)
-      : path_(std::move(path)), files_(files), lock_(std::move(lock)) {}
+  RunFolder(std::string path, const FileSystem& files, FolderLock lock, bool created)
+      : path_(std::move(path)), files_(files), lock_(std::move(lock)), created_(created) {}
   void prune(const std::string& newest, const std::string& before) const;
 
   const std::string path_;
   const FileSystem& files_;
   const FolderLock lock_;
+  const bool created_;  // by open()
 };
 
 bool is_run(const std::string& path);
+
+// May a training go there? Into a run, an empty folder, or a new one in a folder that exists; never among
+// somebody's own files.
+Status check_run_place(const std::string& path);
 
 // The valid checkpoint to use when a person names `path`: a checkpoint itself, or of a run the one asked
 // for (the last where there is no best), else the newest that is valid, with a warning.

@@ -59,7 +59,7 @@ Result<std::vector<std::string>> select_parameters(const std::vector<std::string
     if ((train.empty() || matches_any(train, name)) && !matches_any(freeze, name)) chosen.push_back(name);
   }
   if (chosen.empty())
-    return invalid("--train and --freeze leave no parameter to train; there are {}", show(names));
+    return invalid("what to train and what to freeze leave no parameter to train; there are {}", show(names));
   return chosen;
 }
 

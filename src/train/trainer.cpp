@@ -14,12 +14,12 @@ Status check_options(const TrainerOptions& options, const Dataset& data) {
   const StepOptions& step = options.training.step;
   const int64_t needed = step.batch * step.micro_batches, images = static_cast<int64_t>(data.size());
   if (options.epochs < 1) return invalid("{} epochs; at least 1 is needed", options.epochs);
-  const std::string_view random = options.mixup > 0 ? "--mixup" : random_change(options.augmentation);
+  const std::string_view random = options.mixup > 0 ? "mixup" : random_change(options.augmentation);
   if (options.training.feature_bytes > 0 && !random.empty())
     return invalid("features cannot be kept: {} makes an image different in every epoch", random);
   if (images < needed) {
     return invalid(
-        "the data has {} images, one update takes {} (--batch {} times --accumulate {}); use --batch {}",
+        "the data has {} images, one update takes {} (batch {} times accumulate {}); use a batch of {}",
         images, needed, step.batch, step.micro_batches, std::max<int64_t>(1, images / step.micro_batches));
   }
   return {};
@@ -29,7 +29,7 @@ Status check_input(const TensorType& type, const TrainerOptions& options) {
   const Preprocess& a = options.input;
   const TensorType images{DType::kF32, Shape{options.training.step.batch, a.channels, a.height, a.width}};
   if (type == images) return {};
-  return invalid("batches of {} do not fit the model's input {}; choose another --size or --batch",
+  return invalid("batches of {} do not fit the model's input {}; choose another size or batch",
                  images.to_string(), type.to_string());
 }
 
@@ -284,7 +284,7 @@ Status Trainer::save(bool best) {
     return error(
         status.code(),
         "no checkpoint could be written at step {} ({}); earlier ones in {} are as they were. Make room "
-        "there and go on with --resume",
+        "there and resume",
         state_.step, status.message(), inputs_.folder->path());
   }
   saved_step_ = state_.step;
@@ -303,7 +303,8 @@ Status Trainer::diverged(std::string_view what) const {
                                ? "there is no earlier checkpoint"
                                : fmt::format("the checkpoint of step {} is as it was", saved_step_);
   return invalid(
-      "step {}: {}. Training diverged; lower --lr (now {:g}), lengthen --warmup or set --clip-norm 1; {}",
+      "step {}: {}. Training diverged; lower the learning rate (now {:g}), lengthen the warm-up or clip "
+      "gradients to a norm of 1; {}",
       state_.step + 1, what, rate_, kept);
 }
 

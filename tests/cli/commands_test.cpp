@@ -181,6 +181,38 @@ TEST(Run, InputsThatDoNotFitAreExplained) {
   expect_error(limber_program("run builtin:resnet8 --input builtin:image --size 16"), 1, "32x32");
 }
 
+TEST(Run, JsonHasTheOutputs) {
+  const json out = json_of(limber_program("run builtin:resnet8 --input builtin:image --json"));
+  ASSERT_EQ(out["outputs"].size(), 1U);
+  EXPECT_EQ(out["outputs"][0]["shape"], json({1, 10}));
+  ASSERT_EQ(out["outputs"][0]["values"].size(), 10U);
+  const size_t best = out["top"][0]["top"][0]["class"];
+  for (const json& value : out["outputs"][0]["values"]) EXPECT_LE(value, out["outputs"][0]["values"][best]);
+}
+
+TEST(Predict, CsvAndJsonOfAFolder) {
+  const Folder folder;
+  std::filesystem::create_directories(folder / "images/deep");
+  write_text(folder / "images/a,b.png", *encode_png(*draw_image(40, 50, 1)));
+  write_text(folder / "images/deep/c.png", *encode_png(*draw_image(40, 50, 2)));
+  const std::string command = "predict builtin:resnet8 " + (folder / "images") + " --top 2 ";
+  const json out = json_of(limber_program(command + "--json"));
+  ASSERT_EQ(out["predictions"].size(), 2U);
+  EXPECT_GE(out["predictions"][0]["top"][0]["confidence"], out["predictions"][1]["top"][0]["confidence"]);
+  const Outcome csv = limber_program(command + "--format csv -o " + (folder / "answers.csv"));
+  ASSERT_EQ(csv.code, 0) << csv.err;
+  const std::string text = read_text(folder / "answers.csv");
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);
+  EXPECT_TRUE(contains(text, "a,b.png\",")) << text;
+}
+
+TEST(Commands, NumbersAndTimesMustMeanSomething) {
+  expect_error(limber_program("bench builtin:resnet8 --seconds nan"), 2, "should be a number");
+  expect_error(limber_program("exits nowhere --data synthetic --max-drop nan"), 2, "should be a number");
+  expect_error(limber_program("search nowhere --data synthetic --latency 60"), 2, "'60' has no unit");
+  expect_error(limber_program("inspect builtin:resnet8 --batch 2.5"), 2, "a whole number");
+}
+
 TEST(Profile, TableAndJson) {
   const Outcome text = limber_program("profile builtin:resnet8 --runs 2 --tune off");
   EXPECT_EQ(text.code, 0) << text.err;

@@ -25,9 +25,11 @@ std::string last_weights(const Folder& folder, const std::string& run) {
 TEST(Train, TrainsEvaluatesAndExports) {
   const Folder folder;
   const std::string run = folder / "run";
-  const json trained = json_of(limber_program(kTrain + "--epochs 2 --json -o " + run));
+  const json trained = json_of(limber_program(kTrain + "--epochs 2e0 --json -o " + run));
   EXPECT_EQ(trained["ending"], "finished");
   EXPECT_EQ(trained["step"], 8);
+  EXPECT_EQ(trained["images"], 64);
+  EXPECT_EQ(trained["validation_images"], 20);
   const json of_run = json_of(limber_program("eval " + run + " --data synthetic:count=20 --json"));
   EXPECT_EQ(of_run["images"], 20);
   EXPECT_EQ(of_run["accuracy"], trained["best_accuracy"]);
@@ -60,10 +62,10 @@ TEST(Train, ResumesAfterASignal) {
   EXPECT_EQ(WEXITSTATUS(status), 1);
   const Outcome same = limber_program(kTrain + "--epochs 2 -o " + (folder / "run"));
   EXPECT_EQ(same.code, 1);
-  EXPECT_TRUE(contains(same.err, "--resume")) << same.err;
+  EXPECT_TRUE(contains(same.err, "resume")) << same.err;
   const Outcome other = limber_program(kTrain + "--epochs 200 --resume --lr 0.5 -o " + (folder / "run"));
   EXPECT_EQ(other.code, 1);
-  EXPECT_TRUE(contains(other.err, "--lr is '0.5'")) << other.err;
+  EXPECT_TRUE(contains(other.err, "lr is '0.5'")) << other.err;
   const Outcome rest = limber_program(kTrain + "--epochs 1 --resume -o " + (folder / "run"));
   EXPECT_EQ(rest.code, 0) << rest.err;
   EXPECT_TRUE(contains(rest.err, "going on after step")) << rest.err;
@@ -80,7 +82,8 @@ TEST(Train, ANewClassifierOrAllNewWeights) {
                                        " --batch 4 --epochs 1 -o " + (folder / "run"));
   EXPECT_EQ(fewer.code, 1);  // there is no such image
   EXPECT_TRUE(contains(fewer.err, "a new classifier for 3 classes")) << fewer.err;
-  EXPECT_TRUE(contains(fewer.err, "has no test part")) << fewer.err;
+  EXPECT_TRUE(contains(fewer.err, "1 of its 12 images are held out")) << fewer.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
   EXPECT_TRUE(contains(fewer.err, "image.png")) << fewer.err;
   for (const char* seed : {"1", "2"}) {
     const Outcome scratch = limber_program(kTrain + "--epochs 1 --init random --seed " + seed + " -o " +
@@ -117,10 +120,23 @@ TEST(Train, KeepsFeatures) {
   EXPECT_EQ(kept.code, 0) << kept.err;
   EXPECT_TRUE(contains(kept.err, "features of all images are known")) << kept.err;
   const Outcome small = limber_program(last + (folder / "small") + " --cache-features 1K");
-  EXPECT_TRUE(contains(small.err, "--cache-features allows 1.00 KiB")) << small.err;
+  EXPECT_TRUE(contains(small.err, "cache-features allows 1.00 KiB")) << small.err;
   const Outcome random = limber_program(last + (folder / "random") + " --cache-features 64M --flip 0.5");
   EXPECT_EQ(random.code, 0) << random.err;
-  EXPECT_TRUE(contains(random.err, "--flip makes an image different")) << random.err;
+  EXPECT_TRUE(contains(random.err, "flip makes an image different")) << random.err;
+}
+
+TEST(Train, SaysOfHowManyImages) {
+  const Folder folder;
+  const Outcome trained = limber_program(kTrain + "--epochs 1 -o " + (folder / "run"));
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_TRUE(contains(trained.err, "in training")) << trained.err;
+  EXPECT_TRUE(contains(trained.out, "on 20 other images (given images)")) << trained.out;
+  EXPECT_TRUE(contains(trained.out, " to ")) << trained.out;  // an interval: 20 images say little
+  const Outcome details = limber_program("eval " + (folder / "run") + " --data synthetic:count=20 --details");
+  ASSERT_EQ(details.code, 0) << details.err;
+  for (const char* part : {"test part", "calibration error", "worst mistakes", "taken for"})
+    EXPECT_TRUE(contains(details.out, part)) << part << "\n" << details.out;
 }
 
 TEST(Train, WrongUse) {
@@ -137,13 +153,18 @@ TEST(Train, WrongUse) {
   expect("builtin:resnet8 --data synthetic --memory-limit lots", 2, "512M");
   expect("builtin:resnet8 --data synthetic --jitter 2", 2, "brightness");
   expect("builtin:resnet8 --data synthetic --rho 0.5 --speedup 2", 2, "not both");
-  expect("builtin:resnet8 --data synthetic --rho 0.5 --strategy last", 2, "--strategy elastic");
-  expect("builtin:resnet8 --data synthetic --always-train 'conv*'", 2, "--train");
+  expect("builtin:resnet8 --data synthetic --rho 0.5 --strategy last", 2, "elastic and prune");
+  expect("builtin:resnet8 --data synthetic --always-train 'conv*'", 2, "always-train");
   expect("builtin:resnet8 --data nowhere", 1, "nowhere");
-  expect("builtin:resnet8 --data synthetic:count=20", 1, "--batch 20");
+  expect("builtin:resnet8 --data synthetic:count=20", 1, "a batch of 20");
   expect("builtin:resnet8 --data synthetic:count=64 --size 64", 1, "fixed");
   expect("builtin:resnet8 --data synthetic:count=64 --train 'layer*'", 1, "matches no parameter");
   expect("builtin:resnet8 --data synthetic:count=64 --memory-limit 1K", 1, "limit");
+  for (const char* number :
+       {"--lr nan", "--rho nan", "--clip-norm nan", "--warmup nan", "--lr inf", "--mean nan"})
+    expect(std::string("builtin:resnet8 --data synthetic ") + number, 2, "should be");
+  expect("builtin:resnet8 --data synthetic --epochs 1.5", 2, "a whole number");
+  EXPECT_FALSE(std::filesystem::exists(folder / "wrong"));
   const Outcome help = limber_program("train --help");
   EXPECT_EQ(help.code, 0);
   EXPECT_TRUE(contains(help.out, "Examples:"));

@@ -37,8 +37,7 @@ Result<double> least_seconds(const Run& run) {
 Result<std::unique_ptr<Session>> one_image_session(const ElasticModel& model,
                                                    const std::vector<std::shared_ptr<Backend>>& backends,
                                                    int threads) {
-  CompileOptions how{.threads = threads};
-  for (const std::string& name : symbols(model.base)) how.symbols[name] = 1;
+  const CompileSettings how = batch_settings(model.base, 1, threads);
   LIMBER_ASSIGN(auto plan, compile(model.base, model.params, backends, how));
   return Session::create(std::move(plan));
 }

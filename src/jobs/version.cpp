@@ -1,10 +1,11 @@
+#include "jobs/version.h"
+
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "backend/cpu/cpu_backend.h"
-#include "cli/commands.h"
 #include "device/cpu.h"
 #include "io/onnx.h"
 

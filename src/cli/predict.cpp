@@ -1,0 +1,124 @@
+// limber predict: what is on images.
+#include "base/file.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/image_arguments.h"
+#include "cli/json.h"
+#include "cli/options.h"
+#include "jobs/output.h"
+#include "jobs/predict_job.h"
+
+namespace limber {
+namespace {
+
+enum class Format : uint8_t { kText, kCsv, kJson };
+
+struct PredictCommand : PredictJobOptions {
+  bool json = false;
+  Format format = Format::kText;
+  std::string labels, output;
+};
+
+// A field of a CSV line, quoted where it must be.
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string csv_of(const PredictResult& result) {
+  std::string text = "image,rank,class,label,confidence\n";
+  for (const Prediction& one : result.predictions) {
+    for (size_t rank = 0; rank < one.top.size(); ++rank) {
+      const ClassScore& hit = one.top[rank];
+      text += fmt::format("{},{},{},{},{:.6f}\n", csv_field(one.image), rank + 1, hit.index,
+                          csv_field(hit.label), hit.probability);
+    }
+  }
+  return text;
+}
+
+std::string json_of(const PredictCommand& options, const PredictResult& result) {
+  Json list = Json::array(), skipped = Json::array();
+  for (const Prediction& one : result.predictions) {
+    Json top = Json::array();
+    for (const ClassScore& hit : one.top) {
+      top.push(Json::object({{"class", hit.index}, {"label", hit.label}, {"confidence", hit.probability}}));
+    }
+    list.push(Json::object({{"image", one.image}, {"top", top}}));
+  }
+  for (const std::string& message : result.skipped) skipped.push(Json(message));
+  return Json::object({{"model", options.model},
+                       {"images", result.predictions.size()},
+                       {"seconds", result.seconds},
+                       {"predictions", list},
+                       {"skipped", skipped}})
+             .text() +
+         "\n";
+}
+
+std::string text_of(const PredictResult& result) {
+  std::string text;
+  for (const Prediction& one : result.predictions) {
+    text += fmt::format("{:>6.2f} %  {}  {}\n", 100 * one.top[0].probability, one.top[0].label, one.image);
+    for (size_t rank = 1; rank < one.top.size(); ++rank)
+      text += fmt::format("  {:>6.2f} %  {}\n", 100 * one.top[rank].probability, one.top[rank].label);
+  }
+  return text;
+}
+
+Result<int> predict(PredictCommand& options) {
+  if (options.json) options.format = Format::kJson;
+  if (!options.output.empty()) LIMBER_TRY(check_output_file(options.output, options.model));
+  if (!options.labels.empty()) {
+    LIMBER_ASSIGN(options.classes, read_labels(options.labels));
+  }
+  ConsoleControl console;
+  auto result = run_predict(options, console.control);
+  console.console.clear();
+  LIMBER_TRY(result.status());
+  if (!*result) {
+    fmt::print(stderr, "limber: stopped\n");
+    return kExitFailed;
+  }
+  for (const std::string& message : (*result)->skipped) fmt::print(stderr, "skipped: {}\n", message);
+  const std::string text = options.format == Format::kJson  ? json_of(options, **result)
+                           : options.format == Format::kCsv ? csv_of(**result)
+                                                            : text_of(**result);
+  if (options.output.empty()) {
+    fmt::print("{}", text);
+  } else {
+    LIMBER_TRY(os_files().write(options.output, text));
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_predict(CommandLine& line) {
+  auto options = std::make_shared<PredictCommand>();
+  PredictCommand& o = *options;
+  Arguments arguments = line.add("predict", "What a classifier sees on images, the most confident first",
+                                 [options] { return predict(*options); });
+  add_common(arguments, o, o.json);
+  arguments.texts("images", o.images, "IMAGES", "Images, and folders, which are searched to all depths",
+                  Arguments::Need::kRequired);
+  arguments.number("--top", o.top, 1, 1000, "Classes for each image; default 1");
+  arguments.choice("--format", o.format,
+                   {{"text", Format::kText}, {"csv", Format::kCsv}, {"json", Format::kJson}},
+                   "What to print; default text");
+  arguments.text("-o,--output", o.output, "FILE", "Write to this file instead of stdout");
+  arguments.text("--labels", o.labels, "FILE",
+                 "Class names, one per line; default those saved with a training");
+  add_image_arguments(arguments, o.image);
+  add_bad_images_argument(arguments, o.on_bad_image);
+  arguments.footer(
+      "A training's folder knows its classes and how images are prepared.\n"
+      "Examples:\n"
+      "  limber predict RUN photos\n"
+      "  limber predict RUN a.jpg b.jpg --top 3\n"
+      "  limber predict model.onnx photos --labels classes.txt --format csv -o answers.csv");
+}
+
+}  // namespace limber

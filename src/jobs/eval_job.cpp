@@ -1,0 +1,54 @@
+#include "jobs/eval_job.h"
+
+#include "jobs/classifier.h"
+
+namespace limber {
+namespace {
+
+constexpr int64_t kDefaultBatch = 64;
+
+}  // namespace
+
+Result<std::optional<EvalResult>> run_eval(const EvalJobOptions& options, const JobControl& control) {
+  EvalJobOptions o = options;
+  if (o.batch == 0) o.batch = kDefaultBatch;
+  OpenOptions how{.split = o.split, .expected = o.classes};
+  LIMBER_ASSIGN(const auto recorded, checkpoint_of(o.model));
+  if (recorded) {
+    use_recorded(o.image, recorded->input);
+    if (how.expected.empty()) how.expected = recorded->classes;
+  }
+  LIMBER_ASSIGN(const Classifier classifier, load_classifier(o, o.image, control));
+  LIMBER_ASSIGN(std::shared_ptr<const Dataset> data, open_dataset(o.data, how));
+  if (how.expected.empty()) LIMBER_TRY(check_classes(classifier.model.graph, data->class_names(), o.data));
+  LIMBER_ASSIGN(const int64_t outputs, count_classes(classifier.model.graph));
+  ClassificationSums sums(data->class_names(), static_cast<size_t>(outputs), o.worst);
+  int64_t done = 0;
+  const auto total = static_cast<double>(data->size());
+  const BuildSpec spec = build_spec(o, false);
+  EvaluationOptions evaluation{.batch = o.batch,
+                               .threads = thread_count(spec),
+                               .workers = o.workers,
+                               .input = classifier.input,
+                               .on_bad_image = o.on_bad_image};
+  evaluation.each = [&](uint32_t sample, int64_t label, std::span<const float> logits) {
+    sums.add(sample, label, logits);
+    if (++done % o.batch == 0)
+      control.progress({.stage = "evaluating", .share = static_cast<double>(done) / total, .text = ""});
+  };
+  LIMBER_ASSIGN(const auto evaluator, Evaluator::create(classifier.model.graph, classifier.model.params,
+                                                        make_backends(spec), data, evaluation));
+  LIMBER_ASSIGN(const auto result, evaluator->run(control.stop));
+  if (!result) return std::optional<EvalResult>();
+  if (result->not_numbers > 0) {
+    return invalid(
+        "{} gives outputs that are not numbers (NaN) for {} of {} images: its weights are damaged, or "
+        "images need another preparation than they get",
+        o.model, result->not_numbers, result->images);
+  }
+  EvalResult out{*result, std::move(sums).take()};
+  for (Mistake& mistake : out.classes.worst) mistake.name = data->name(mistake.sample);
+  return std::optional(std::move(out));
+}
+
+}  // namespace limber

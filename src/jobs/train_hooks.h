@@ -1,0 +1,51 @@
+// What a training tells its observer.
+#pragma once
+
+#include "jobs/train_job.h"
+
+namespace limber {
+
+// Where it stands, after each update.
+class ProgressTeller : public TrainerHook {
+ public:
+  ProgressTeller(const JobControl& control, int64_t epochs);
+  Status on_step_end(TrainingSession& session, const StepReport& report) override;
+
+ private:
+  const JobControl& control_;
+  const int64_t epochs_;
+  const double start_;
+  double first_ = -1;  // share that was done when this process began
+};
+
+// What becomes of kept features.
+class FeatureTeller : public TrainerHook {
+ public:
+  explicit FeatureTeller(const JobControl& control) : control_(control) {}
+  Status on_step_end(TrainingSession& session, const StepReport& report) override;
+
+ private:
+  const JobControl& control_;
+  FeatureState told_ = FeatureState::kOff;
+};
+
+// What is trained, whenever that changes; and takes a new share of the time from whoever watches.
+class ElasticTeller : public TrainerHook {
+ public:
+  ElasticTeller(const JobControl& control, ElasticTrainer& elastic, const TrainWatch& watch)
+      : control_(control), elastic_(elastic), watch_(watch) {}
+  Status on_step_begin(TrainingSession& session, const TrainingState& state) override;
+  Status on_step_end(TrainingSession& session, const StepReport& report) override;
+
+ private:
+  const JobControl& control_;
+  ElasticTrainer& elastic_;
+  const TrainWatch& watch_;
+  std::string said_;
+};
+
+// A choice whose steps take more of the time of all than was asked for; empty when they do not. That a
+// choice is beyond the budget of its interval alone is no news: budgets fall in the course of a training.
+std::string shortfall(const Selection& selection, double rho);
+
+}  // namespace limber

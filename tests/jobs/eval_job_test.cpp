@@ -1,0 +1,161 @@
+#include "jobs/eval_job.h"
+
+#include "jobs/export_job.h"
+#include "jobs/scores.h"
+#include "tests/jobs/tiny.h"
+
+namespace limber {
+namespace {
+
+using test::contains;
+
+EvalJobOptions tiny_evaluation(const std::string& model, const std::string& data) {
+  EvalJobOptions options;
+  options.model = model;
+  options.data = data;
+  options.threads = 1;
+  options.workers = 0;
+  return options;
+}
+
+TEST(EvalJob, CountsEveryImageOnce) {
+  const Folder folder;
+  test::Listener listener;
+  const auto result =
+      run_eval(tiny_evaluation(test::write_tiny(folder), "synthetic:size=16,count=200"), listener.control());
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const Classification& c = (*result)->classes;
+  int64_t images = 0, right = 0, pairs = 0, binned = 0;
+  for (const ClassCount& one : c.classes) images += one.images, right += one.right;
+  for (const Confusion& pair : c.confusions) pairs += pair.images;
+  for (const ConfidenceBin& bin : c.bins) binned += bin.images;
+  EXPECT_EQ(images, 200);
+  EXPECT_EQ(pairs, 200);
+  EXPECT_EQ(binned, 200);
+  EXPECT_DOUBLE_EQ(static_cast<double>(right) / 200, (*result)->evaluation.top1);
+  ASSERT_EQ(c.worst.size(), 20U);
+  for (size_t i = 1; i < c.worst.size(); ++i) EXPECT_GE(c.worst[i - 1].confidence, c.worst[i].confidence);
+  EXPECT_NE(c.worst[0].label, c.worst[0].claimed);
+  EXPECT_FALSE(c.worst[0].name.empty());
+  EXPECT_EQ(listener.stage, "evaluating");
+}
+
+TEST(EvalJob, NothingWhenStopped) {
+  const Folder folder;
+  test::Listener listener;
+  listener.stop = true;
+  const auto result =
+      run_eval(tiny_evaluation(test::write_tiny(folder), "synthetic:size=16,count=20"), listener.control());
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_FALSE(result->has_value());
+}
+
+TEST(EvalJob, ClassesMustBeTheModels) {
+  const Folder folder;
+  const std::string model = test::write_tiny(folder);
+  const std::string images = test::write_classes(folder, {"cat", "dog", "emu"});
+  expect_failure(run_eval(tiny_evaluation(model, images)), Code::kInvalidArgument,
+                 {"10 classes", "3 (cat, dog, emu)", "labels"});
+  EvalJobOptions named = tiny_evaluation(model, images);
+  named.classes = {"ant", "bee", "emu", "cat", "eel", "dog", "fly", "gnu", "hen", "jay"};
+  const auto result = run_eval(named);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ((*result)->classes.classes[2].images, 2);
+  EXPECT_EQ((*result)->classes.classes[3].images, 2);
+  EXPECT_EQ((*result)->classes.classes[0].images, 0);
+}
+
+TEST(EvalJob, ClassesNamedByNumberAreTheModels) {
+  const Folder folder;
+  const auto result =
+      run_eval(tiny_evaluation(test::write_tiny(folder), test::write_classes(folder, {"0", "1", "2"})));
+  EXPECT_TRUE(result.ok()) << result.status().message();
+}
+
+TEST(EvalJob, OutputsThatAreNoNumbersFail) {
+  const Folder folder;
+  test::Net net = test::make_net(test::kTinyNet);
+  Tensor bias = *net.params->writable("fc.b");
+  bias.data<float>()[3] = std::nanf("");
+  ASSERT_TRUE(export_onnx(net.graph, *net.params, folder / "nan.onnx").ok());
+  expect_failure(run_eval(tiny_evaluation(folder / "nan.onnx", "synthetic:size=16,count=20")),
+                 Code::kInvalidArgument, {"not numbers (NaN) for 20 of 20 images"});
+  RunJobOptions options;
+  options.model = folder / "nan.onnx";
+  options.inputs = {"builtin:image"};
+  auto job = RunJob::open(options);
+  ASSERT_TRUE(job.ok() && job->assign().ok());
+  const auto run = job->run();
+  ASSERT_TRUE(run.ok()) << run.status().message();
+  const Status status = check_numbers(run->outputs);
+  EXPECT_TRUE(contains(status.message(), "'logits': 1 of 10 values")) << status.message();
+}
+
+TEST(EvalJob, ATrainingSaysHowImagesArePreparedAndWhatClassesAreCalled) {
+  const Folder folder;
+  TrainJobOptions training = test::tiny_training(folder);
+  training.image.preset = *find_preset("imagenet");
+  const auto trained = run_train(training);
+  ASSERT_TRUE(trained.ok()) << trained.status().message();
+  const auto result = run_eval(tiny_evaluation(training.output, training.validation));
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ((*result)->evaluation.loss, trained->summary.state.best_loss);
+  RunJobOptions run;
+  run.model = training.output;
+  const auto job = RunJob::open(run);
+  ASSERT_TRUE(job.ok()) << job.status().message();
+  EXPECT_EQ(job->classes(), (*result)->classes.names);
+}
+
+TEST(Calibration, IsTheDistanceOfConfidenceFromAccuracy) {
+  ClassificationSums sums({"a", "b"}, 2, 5);
+  const float sure = std::log(0.8F / 0.2F);  // softmax 0.8
+  for (uint32_t i = 0; i < 10; ++i) sums.add(i, i < 5 ? 0 : 1, std::vector<float>{sure, 0});
+  const Classification c = std::move(sums).take();
+  EXPECT_NEAR(c.calibration_error(), 0.3, 1e-6);  // says 80 %, is right in half
+  EXPECT_EQ(c.worst.size(), 5U);
+  EXPECT_EQ(c.worst[0].sample, 5U);
+  EXPECT_EQ(c.most_confused(3).size(), 1U);
+  EXPECT_EQ(c.classes[0].claimed, 10);
+  EXPECT_DOUBLE_EQ(c.classes[0].precision(), 0.5);
+}
+
+TEST(ExportJob, NeverOverwritesWhatItReads) {
+  const Folder folder;
+  const std::string model = test::write_tiny(folder);
+  const auto before = *os_files().read(model, 1 << 20);
+  ExportJobOptions options;
+  options.model = model;
+  options.fold = true;
+  for (const std::string& same : {model, folder / "./tiny.onnx"}) {
+    options.output = same;
+    expect_failure(run_export(options), Code::kInvalidArgument, {"what is read"});
+  }
+  std::filesystem::create_symlink(model, folder / "link.onnx");
+  options.output = folder / "link.onnx";
+  expect_failure(run_export(options), Code::kInvalidArgument, {"what is read"});
+  EXPECT_EQ(*os_files().read(model, 1 << 20), before);
+  folder.write("checkpoint/manifest.json", "{}");
+  options.output = folder / "checkpoint/model.onnx";
+  expect_failure(run_export(options), Code::kInvalidArgument, {"checkpoint"});
+  options.output = folder / "no/such/x.onnx";
+  expect_failure(run_export(options), Code::kNotFound, {"no/such"});
+  EXPECT_FALSE(std::filesystem::exists(folder / "no"));
+  options.output = folder / "folded.onnx";
+  const auto result = run_export(options);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_LT(result->nodes, result->nodes_before);
+}
+
+TEST(ExportJob, VariantsAreOfElasticModels) {
+  const Folder folder;
+  ExportJobOptions options;
+  options.model = test::write_tiny(folder);
+  options.output = folder / "x.onnx";
+  options.variant = "0";
+  expect_failure(run_export(options), Code::kInvalidArgument, {"variant", "elastic"});
+  EXPECT_FALSE(std::filesystem::exists(options.output));
+}
+
+}  // namespace
+}  // namespace limber
