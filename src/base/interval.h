@@ -17,7 +17,7 @@ struct Interval {
 // also holds for few of them and for shares near 0 and 1. Nothing is known of none.
 inline Interval interval_of(double share, int64_t count) {
   if (count <= 0) return {};
-  constexpr double z = 1.96;  // quantile of the normal distribution that leaves 2.5 % above
+  constexpr double z = 1.959963984540054;  // quantile of the normal distribution that leaves 2.5 % above
   const auto n = static_cast<double>(count);
   const double middle = share + z * z / (2 * n);
   const double reach = z * std::sqrt(share * (1 - share) / n + z * z / (4 * n * n));

@@ -16,7 +16,10 @@ Result<TurnTimes> time_in_turns(const std::vector<std::string>& models, int thre
   std::vector<std::unique_ptr<Session>> sessions;
   for (const std::string& name : models) {
     LIMBER_ASSIGN(const Model model, load_model(name));
-    LIMBER_ASSIGN(auto plan, build_plan(model, {.threads = threads, .batch = 1}));
+    BuildSpec spec;
+    spec.threads = threads;
+    spec.batch = 1;
+    LIMBER_ASSIGN(auto plan, build_plan(model, spec));
     LIMBER_ASSIGN(auto session, Session::create(std::move(plan)));
     fill_random(*session, /*seed=*/1);
     for (int i = 0; i < kWarmUp; ++i) LIMBER_TRY(session->run());

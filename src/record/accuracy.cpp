@@ -2,9 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/assert.h"
 
 namespace limber {
@@ -12,12 +9,7 @@ namespace limber {
 Interval accuracy_interval(int64_t correct, int64_t images) {
   LIMBER_ASSERT(correct >= 0 && correct <= images);
   if (images == 0) return {};
-  constexpr double kZ = 1.959963984540054;  // 97.5 % of a normal distribution lie below
-  const auto n = static_cast<double>(images);
-  const double share = static_cast<double>(correct) / n, z2 = kZ * kZ / n;
-  const double centre = (share + z2 / 2) / (1 + z2);
-  const double half = kZ * std::sqrt(share * (1 - share) / n + z2 / (4 * n)) / (1 + z2);
-  return {std::max(0.0, centre - half), std::min(1.0, centre + half)};
+  return interval_of(static_cast<double>(correct) / static_cast<double>(images), images);
 }
 
 std::string accuracy_text(int64_t correct, int64_t images, std::string_view which) {

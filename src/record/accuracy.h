@@ -5,11 +5,9 @@
 #include <string>
 #include <string_view>
 
-namespace limber {
+#include "base/interval.h"
 
-struct Interval {
-  double low = 0, high = 1;
-};
+namespace limber {
 
 // Where the true share lies with 95 % confidence when `correct` of `images` are right: Wilson's score
 // interval, which holds also for few images and for shares near 0 and 1, where the usual one is too narrow.
