@@ -21,8 +21,8 @@ struct Progress {
   std::string_view text;   // where it stands; may be empty
 };
 
-// Everything here is optional. The functions are called from the thread that called Limber and must not throw;
-// the texts are valid during the call.
+// Everything here is optional. The functions are called from the thread that called Limber and must not
+// throw; the texts are valid during the call.
 struct Control {
   std::function<void(const Progress&)> on_progress;
   std::function<void(NoteLevel, std::string_view)> on_note;

@@ -14,13 +14,13 @@ namespace limber {
 inline namespace v1 {
 
 struct ElastifySettings {
-  std::string model;        // an ONNX file, the folder of a training, or "builtin:NAME"
-  std::string data;         // images, with labels or without
-  std::string output;       // folder of the elastic model
-  bool resume = false;      // goes on with what is in `output`
-  double budget_s = 600;    // for everything, from loading to saving
+  std::string model;                        // an ONNX file, the folder of a training, or "builtin:NAME"
+  std::string data;                         // images, with labels or without
+  std::string output;                       // folder of the elastic model
+  bool resume = false;                      // goes on with what is in `output`
+  double budget_s = 600;                    // for everything, from loading to saving
   std::vector<double> shares = {0.8, 0.6};  // of the model's latency, for which variants are tuned
-  int threads = 0;          // 0: every core this process may use
+  int threads = 0;                          // 0: every core this process may use
   uint64_t seed = 0;
 };
 
@@ -31,8 +31,8 @@ struct ElastifyReport {
   double seconds = 0;
 };
 
-// The model's own blocks stay as they are and get cheaper alternatives, taught by the model. kInvalidArgument,
-// with nothing written, when the model is no classifier or the budget is too small.
+// The model's own blocks stay as they are and get cheaper alternatives, taught by the model.
+// kInvalidArgument, with nothing written, when the model is no classifier or the budget is too small.
 LIMBER_API Expected<ElastifyReport> elastify(const ElastifySettings& settings, const Control& control = {});
 
 // A shape of an elastic model, and what is known of it on this machine.

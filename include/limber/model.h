@@ -39,9 +39,8 @@ struct CompileOptions {
 // A model as loaded from a file. Move-only; const calls may be made from any thread.
 class LIMBER_API Model {
  public:
-  // An ONNX file, the folder of a training (its best checkpoint), or "builtin:NAME" for one of the models made
-  // by code (see builtin_models).
-  // kUnsupported lists every node that cannot run, before anything runs.
+  // An ONNX file, the folder of a training (its best checkpoint), or "builtin:NAME" for one of the models
+  // made by code (see builtin_models). kUnsupported lists every node that cannot run, before anything runs.
   // Weights may stay mapped from the file, which must not change while the model or a session lives.
   static Expected<Model> load(const std::string& path, const LoadOptions& options = {});
   // The same from memory; `label` names it in messages. The bytes may go after the call.
@@ -58,7 +57,8 @@ class LIMBER_API Model {
   // Sessions hold what they need: the model may go before them.
   Expected<Session> compile(const CompileOptions& options = {}) const;
 
-  // Writes the model as plain ONNX, for any engine. A file that is there is replaced as a whole or not at all.
+  // Writes the model as plain ONNX, for any engine. A file that is there is replaced as a whole or not at
+  // all.
   Error save(const std::string& path) const;
 
  private:

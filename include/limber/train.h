@@ -19,7 +19,8 @@ enum class TrainOptimizer : uint8_t { kSgd, kAdam, kAdamW };
 struct TrainSettings {
   std::string model;  // an ONNX file, the folder of an earlier training, or "builtin:NAME"
   std::string data;   // labelled images: a folder with one folder for each class, or see docs/training.md
-  // Folder for checkpoints and history: new, empty or an older training's; the folder it lies in must be there.
+  // Folder for checkpoints and history: new, empty or an older training's; the folder it lies in must be
+  // there.
   std::string output;
   bool resume = false;  // goes on where the training in `output` stopped, bit for bit
 
@@ -53,16 +54,16 @@ struct TrainControl : Control {
 };
 
 struct TrainReport {
-  bool stopped = false;  // by TrainControl::stop; the same settings with `resume` go on
-  int64_t steps = 0;     // updates in all
+  bool stopped = false;                 // by TrainControl::stop; the same settings with `resume` go on
+  int64_t steps = 0;                    // updates in all
   std::vector<TrainedEpoch> epochs;     // of this call
   std::optional<double> best_accuracy;  // on the validation images
   int64_t best_epoch = 0;               // from 1; 0: none was evaluated
   int64_t images = 0, validation_images = 0;
 };
 
-// The best checkpoint is what Model::load(settings.output) then loads. kInvalidArgument, with nothing written,
-// for settings that cannot work. A failure later leaves earlier checkpoints as they were.
+// The best checkpoint is what Model::load(settings.output) then loads. kInvalidArgument, with nothing
+// written, for settings that cannot work. A failure later leaves earlier checkpoints as they were.
 LIMBER_API Expected<TrainReport> train(const TrainSettings& settings, const TrainControl& control = {});
 
 }  // namespace v1

@@ -159,4 +159,34 @@ Expected<ElastifyReport> elastify(const ElastifySettings& settings, const Contro
                         .seconds = outcome->seconds};
 }
 
+Expected<SearchReport> search(const SearchSettings& settings, const Control& control) {
+  SearchJobOptions options;
+  options.model = settings.folder;
+  options.source.data = settings.data;
+  options.source.images = settings.images;
+  options.latency = settings.latency_s;
+  options.latency_share = settings.latency_share;
+  options.max_memory = settings.max_memory;
+  options.evaluations = settings.evaluations;
+  options.threads = settings.threads;
+  options.seed = settings.seed;
+  Watcher watcher(control);
+  const auto outcome = run_search(options, watcher.job());
+  if (!outcome.ok()) return to_error(outcome.status());
+  SearchReport report{.stopped = outcome->stopped, .limit_s = outcome->limit_s, .within = outcome->within};
+  if (outcome->stopped) return report;
+  report.best = {.variant = print(outcome->best.variant),
+                 .latency_s = outcome->best_s,
+                 .measured = true,
+                 .accuracy = outcome->best.accuracy,
+                 .images = outcome->images.count,
+                 .memory_bytes = outcome->best_memory};
+  report.original = {.variant = print(outcome->original),
+                     .latency_s = outcome->original_s,
+                     .measured = true,
+                     .accuracy = outcome->original_accuracy,
+                     .images = outcome->images.count};
+  return report;
+}
+
 }  // namespace limber::bridge

@@ -1,0 +1,87 @@
+#include "api/convert.h"
+#include "api/work.h"
+#include "jobs/elastic_work.h"
+#include "jobs/engine.h"
+#include "jobs/search_job.h"
+#include "variant/variant_table.h"
+
+namespace limber::bridge {
+namespace {
+
+KnownVariant to_known(const VariantRecord& record) {
+  return {.variant = print(record.variant),
+          .latency_s = record.latency_s(),
+          .measured = record.measured_s.has_value(),
+          .accuracy = record.accuracy,
+          .images = record.images,
+          .memory_bytes = record.memory_bytes};
+}
+
+class OpenElastic : public ElasticHandle {
+ public:
+  OpenElastic(ElasticFolder folder, std::unique_ptr<VariantTable> table)
+      : folder_(std::move(folder)), table_(std::move(table)) {}
+
+  Expected<std::vector<KnownVariant>> known(int threads) const override {
+    const auto index = table_->index();
+    if (!index.ok()) return to_error(index.status());
+    std::vector<KnownVariant> variants;
+    for (const VariantRecord& record : (*index)->all(context(threads))) variants.push_back(to_known(record));
+    return variants;
+  }
+
+  Expected<KnownVariant> choose(const VariantBudget& budget, int threads) const override {
+    const auto index = table_->index();
+    if (!index.ok()) return to_error(index.status());
+    const VariantRecord* best = (*index)->best(
+        context(threads), {.latency_s = budget.latency_s, .memory_bytes = budget.memory_bytes});
+    if (best != nullptr) return to_known(*best);
+    return to_error(error(Code::kNotFound,
+                          "{}: none of {} known variants ({}) is within {} s and {} bytes; search with this "
+                          "budget first",
+                          folder_.path, (*index)->all(context(threads)).size(), context(threads),
+                          budget.latency_s, budget.memory_bytes));
+  }
+
+  Expected<std::unique_ptr<ModelHandle>> model(const std::string& variant) const override {
+    return wrap(make(variant));
+  }
+
+ private:
+  static std::string context(int threads) {
+    BuildSpec spec;
+    spec.threads = threads;
+    return machine_context(thread_count(spec));
+  }
+
+  Result<limber::Model> make(const std::string& name) const {
+    Variant variant = original_variant(folder_.model);
+    if (!name.empty()) {
+      LIMBER_ASSIGN(variant, parse_variant(name));
+    }
+    limber::Model model;
+    LIMBER_ASSIGN(model.graph, materialize(folder_.model, variant));
+    model.params = folder_.model.params;
+    return model;
+  }
+
+  const ElasticFolder folder_;
+  const std::unique_ptr<VariantTable> table_;
+};
+
+Result<std::unique_ptr<ElasticHandle>> open_folder(const std::string& path) {
+  LIMBER_TRY(check_folder(path));
+  LIMBER_ASSIGN(ElasticFolder folder, load_elastic(path));
+  LIMBER_ASSIGN(auto table, VariantTable::open(variants_in(path)));
+  return std::unique_ptr<ElasticHandle>(std::make_unique<OpenElastic>(std::move(folder), std::move(table)));
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<ElasticHandle>> open_elastic(const std::string& folder) {
+  auto handle = open_folder(folder);
+  if (!handle.ok()) return to_error(handle.status());
+  return *std::move(handle);
+}
+
+}  // namespace limber::bridge
