@@ -4,6 +4,7 @@
 #include "data/classes.h"
 #include "data/dataset.h"
 #include "data/image.h"
+#include "tensor/convert.h"
 #include "tensor/npy.h"
 
 namespace limber {
@@ -83,8 +84,8 @@ Result<Tensor> bytes_from_floats(const Tensor& images) {
   float highest = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     if (!(values[i] >= 0 && values[i] <= 255)) {  // also NaN
-      return invalid("element {} is {}; f32 images must be in 0..1 or 0..255, before any normalisation", i,
-                     values[i]);
+      return invalid("element {} is {}; images of floats must be in 0..1 or 0..255, before any normalisation",
+                     i, values[i]);
     }
     highest = std::max(highest, values[i]);
   }
@@ -95,10 +96,23 @@ Result<Tensor> bytes_from_floats(const Tensor& images) {
   return bytes;
 }
 
+Result<Tensor> bytes_from_integers(const Tensor& images) {
+  LIMBER_ASSIGN(Tensor bytes, Tensor::allocate({DType::kU8, images.shape()}));
+  for (int64_t i = 0; i < images.elements(); ++i) {
+    const int64_t value = element_as_int(images, i);
+    if (value < 0 || value > 255) {
+      return invalid("element {} is {}; {} images must be in 0..255", i, value, dtype_name(images.dtype()));
+    }
+    bytes.data<uint8_t>()[static_cast<size_t>(i)] = static_cast<uint8_t>(value);
+  }
+  return bytes;
+}
+
 Result<Tensor> as_bytes(const Tensor& images) {
   if (images.dtype() == DType::kU8) return images;
-  if (images.dtype() == DType::kF32) return bytes_from_floats(images);
-  return unsupported("images of type {}; expected u8 or f32", dtype_name(images.dtype()));
+  if (is_integer(images.dtype())) return bytes_from_integers(images);
+  LIMBER_ASSIGN(const Tensor floats, convert_tensor(images, DType::kF32));
+  return bytes_from_floats(floats);
 }
 
 Result<std::vector<int32_t>> read_labels(const Tensor& labels, int64_t count) {

@@ -62,7 +62,8 @@ Result<std::unique_ptr<Dataset>> open_cifar(const std::vector<std::string>& file
 Result<std::unique_ptr<Dataset>> open_idx(const std::string& images, const std::string& labels,
                                           const ClassNames& expected = {});
 
-// Images [N,H,W], [N,H,W,C] or [N,C,H,W] with C 1 or 3: u8, or f32 in 0..1 or 0..255; integer labels [N].
+// Images [N,H,W], [N,H,W,C] or [N,C,H,W] with C 1 or 3: integers or floats in 0..255, floats and bool in
+// 0..1 too; integer labels [N].
 // Where both C positions fit, the last one is meant. `name` is what messages call the images.
 Result<std::unique_ptr<Dataset>> open_arrays(const Tensor& images, const Tensor& labels,
                                              const std::string& name, const ClassNames& expected = {});

@@ -12,7 +12,7 @@ constexpr size_t kMaxFileBytes = size_t{256} << 20;
 
 struct Format {
   std::string_view magic;  // the file's first bytes; '?' is any
-  Result<Decoded> (*decode)(ImageBytes);
+  Result<Decoded> (*decode)(FileSpan);
 };
 constexpr Format kFormats[] = {
     {"\xff\xd8\xff", decode_jpeg},
@@ -34,7 +34,7 @@ constexpr Format kFormats[] = {
 constexpr std::string_view kSuffixes[] = {"jpg",  "jpeg", "png", "webp", "tif",
                                           "tiff", "bmp",  "ppm", "pgm",  "pbm"};
 
-bool begins_with(ImageBytes bytes, std::string_view magic) {
+bool begins_with(FileSpan bytes, std::string_view magic) {
   if (bytes.size() < magic.size()) return false;
   for (size_t i = 0; i < magic.size(); ++i) {
     if (magic[i] != '?' && static_cast<char>(bytes[i]) != magic[i]) return false;
@@ -58,7 +58,7 @@ Result<Tensor> make_image(uint64_t width, uint64_t height) {
   return Tensor::allocate({DType::kU8, Shape{static_cast<int64_t>(height), static_cast<int64_t>(width), 3}});
 }
 
-Result<Tensor> decode_image(ImageBytes bytes) {
+Result<Tensor> decode_image(FileSpan bytes) {
   for (const Format& format : kFormats) {
     if (!begins_with(bytes, format.magic)) continue;
     LIMBER_ASSIGN(Decoded decoded, format.decode(bytes));

@@ -23,7 +23,7 @@ struct Header {
   size_t stride() const { return (static_cast<size_t>(width) * bits + 31) / 32 * 4; }
 };
 
-Result<Header> read_header(ImageBytes in) {
+Result<Header> read_header(FileSpan in) {
   if (in.size() < kFileHeader + 4) return corrupt("BMP: the file ends in its header");
   Header h;
   h.pixels = little32(in, 10);
@@ -81,7 +81,7 @@ class Field {
 };
 using Fields = std::array<Field, 3>;  // red, green, blue
 
-Result<Fields> read_fields(ImageBytes in, const Header& h) {
+Result<Fields> read_fields(FileSpan in, const Header& h) {
   std::array<uint32_t, 3> masks{0x00ff0000, 0x0000ff00, 0x000000ff};
   if (h.bits == 16) masks = {0x7c00, 0x03e0, 0x001f};
   const size_t at = kFileHeader + kInfoHeader;  // in longer headers too
@@ -98,7 +98,7 @@ Result<Fields> read_fields(ImageBytes in, const Header& h) {
 
 using Palette = std::array<std::array<uint8_t, 3>, 256>;  // what a file does not name is black
 
-Result<Palette> read_palette(ImageBytes in, const Header& h) {
+Result<Palette> read_palette(FileSpan in, const Header& h) {
   const uint32_t most = uint32_t{1} << h.bits;
   const uint32_t colours = h.colours == 0 ? most : std::min(h.colours, most);
   const size_t each = h.info_bytes == kCoreHeader ? 3 : 4, at = kFileHeader + h.info_bytes;
@@ -110,7 +110,7 @@ Result<Palette> read_palette(ImageBytes in, const Header& h) {
   return palette;
 }
 
-void paint_row(ImageBytes row, const Header& h, const Palette& palette, uint8_t* out) {
+void paint_row(FileSpan row, const Header& h, const Palette& palette, uint8_t* out) {
   const uint32_t each = 8 / h.bits, mask = (1U << h.bits) - 1;
   for (size_t x = 0; x < static_cast<size_t>(h.width); ++x) {
     const uint32_t shift = h.bits * (each - 1 - static_cast<uint32_t>(x % each));
@@ -118,7 +118,7 @@ void paint_row(ImageBytes row, const Header& h, const Palette& palette, uint8_t*
   }
 }
 
-void unpack_row(ImageBytes row, const Header& h, const Fields& fields, uint8_t* out) {
+void unpack_row(FileSpan row, const Header& h, const Fields& fields, uint8_t* out) {
   for (size_t x = 0; x < static_cast<size_t>(h.width); ++x) {
     const uint32_t pixel = h.bits == 16   ? little16(row, 2 * x)
                            : h.bits == 24 ? little16(row, 3 * x) | byte_at(row, 3 * x + 2) << 16
@@ -129,7 +129,7 @@ void unpack_row(ImageBytes row, const Header& h, const Fields& fields, uint8_t* 
 
 }  // namespace
 
-Result<Decoded> decode_bmp(ImageBytes in) {
+Result<Decoded> decode_bmp(FileSpan in) {
   LIMBER_ASSIGN(const Header h, read_header(in));
   LIMBER_TRY(check_kind(h));
   if (h.width < 1) return corrupt("BMP: {} pixels wide", h.width);
@@ -147,7 +147,7 @@ Result<Decoded> decode_bmp(ImageBytes in) {
   }
   auto* pixels = static_cast<uint8_t*>(image.raw());
   for (size_t y = 0; y < rows; ++y) {
-    const ImageBytes row = in.subspan(h.pixels + y * h.stride(), h.stride());
+    const FileSpan row = in.subspan(h.pixels + y * h.stride(), h.stride());
     uint8_t* out = pixels + (h.top_down ? y : rows - 1 - y) * static_cast<size_t>(3 * h.width);
     h.bits <= 8 ? paint_row(row, h, palette, out) : unpack_row(row, h, fields, out);
   }

@@ -57,7 +57,7 @@ struct JpegReader {
 };
 
 // No object with a destructor lives in this frame or the next.
-bool start(JpegReader& reader, ImageBytes bytes) {
+bool start(JpegReader& reader, FileSpan bytes) {
   if (setjmp(reader.failure.jump) != 0) return false;
   jpeg_create_decompress(&reader.info);
   reader.info.progress = &reader.progress;
@@ -106,7 +106,7 @@ Orientation orientation_of(const JpegReader& reader) {
 
 }  // namespace
 
-Result<Decoded> decode_jpeg(ImageBytes bytes) {
+Result<Decoded> decode_jpeg(FileSpan bytes) {
   JpegReader reader;
   if (!start(reader, bytes)) return corrupt("JPEG: {}", reader.failure.message);
   Decoded decoded;

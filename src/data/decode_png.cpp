@@ -13,13 +13,13 @@ namespace limber {
 namespace {
 
 struct PngReader {
-  ImageBytes bytes;
+  FileSpan bytes;
   size_t position = 0;
   png_structp png = nullptr;
   png_infop info = nullptr;
   char message[160] = "cannot start the decoder";
 
-  explicit PngReader(ImageBytes data) : bytes(data) {}
+  explicit PngReader(FileSpan data) : bytes(data) {}
   ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
   PngReader(const PngReader&) = delete;
   PngReader& operator=(const PngReader&) = delete;
@@ -72,7 +72,7 @@ bool png_read_rows(PngReader& reader, uint8_t* pixels, uint32_t height, size_t s
 }
 
 // libpng calls an image beyond its limits invalid; say what is the matter instead.
-Status check_claimed_size(ImageBytes bytes) {
+Status check_claimed_size(FileSpan bytes) {
   constexpr size_t kWidth = 16, kHeight = 20, kEnd = 24;  // in the first chunk, after the magic
   if (bytes.size() < kEnd || std::memcmp(bytes.data() + 12, "IHDR", 4) != 0) return {};
   return check_image_size(big32(bytes, kWidth), big32(bytes, kHeight));
@@ -87,7 +87,7 @@ Orientation orientation_of(PngReader& reader) {
 
 }  // namespace
 
-Result<Decoded> decode_png(ImageBytes bytes) {
+Result<Decoded> decode_png(FileSpan bytes) {
   LIMBER_TRY(check_claimed_size(bytes));
   PngReader reader(bytes);
   if (!png_start(reader)) return corrupt("PNG: {}", reader.message);

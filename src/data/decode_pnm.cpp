@@ -23,10 +23,10 @@ bool is_space(uint32_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 class Reader {
  public:
-  explicit Reader(ImageBytes bytes) : bytes_(bytes), at_(2) {}  // after "P6"
+  explicit Reader(FileSpan bytes) : bytes_(bytes), at_(2) {}  // after "P6"
 
   size_t left() const { return bytes_.size() - at_; }
-  ImageBytes rest() const { return bytes_.subspan(at_); }
+  FileSpan rest() const { return bytes_.subspan(at_); }
   // The one space that ends a header.
   bool take_space() { return left() > 0 && is_space(byte_at(bytes_, at_++)); }
 
@@ -61,7 +61,7 @@ class Reader {
     }
   }
 
-  ImageBytes bytes_;
+  FileSpan bytes_;
   size_t at_;
 };
 
@@ -96,7 +96,7 @@ Status read_binary(Reader& reader, const Header& h, uint8_t* out) {
   if (row * h.height > reader.left())
     return corrupt("{} bytes of pixels where {} are needed; the file is cut short", reader.left(),
                    row * h.height);
-  const ImageBytes in = reader.rest();
+  const FileSpan in = reader.rest();
   for (size_t y = 0; y < h.height; ++y) {
     for (size_t x = 0; x < h.width * h.kind.channels; ++x) {
       if (h.kind.bits) {
@@ -110,7 +110,7 @@ Status read_binary(Reader& reader, const Header& h, uint8_t* out) {
   return {};
 }
 
-Result<Tensor> read_image(ImageBytes bytes) {
+Result<Tensor> read_image(FileSpan bytes) {
   Reader reader(bytes);
   Header h{kind_of(byte_at(bytes, 1)), 0, 0, 1};
   constexpr uint32_t kMaxSide = 1U << 24;  // the limit of images is checked, and said, elsewhere
@@ -132,7 +132,7 @@ Result<Tensor> read_image(ImageBytes bytes) {
 
 }  // namespace
 
-Result<Decoded> decode_pnm(ImageBytes bytes) {
+Result<Decoded> decode_pnm(FileSpan bytes) {
   auto image = read_image(bytes);
   if (!image.ok()) return image.status().in("PNM");
   return Decoded{*std::move(image)};

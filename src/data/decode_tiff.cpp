@@ -18,7 +18,7 @@ namespace {
 constexpr tmsize_t kMaxAllocation = tmsize_t{4} * kMaxImagePixels;
 
 struct TiffReader {
-  ImageBytes bytes;
+  FileSpan bytes;
   size_t position = 0;
   char message[200] = "the header is damaged";
 };
@@ -90,7 +90,7 @@ Orientation take_orientation(TIFF* tiff) {
 
 }  // namespace
 
-Result<Decoded> decode_tiff(ImageBytes bytes) {
+Result<Decoded> decode_tiff(FileSpan bytes) {
   TiffReader reader{bytes};
   const Tiff tiff = open(reader);
   if (tiff == nullptr) return corrupt("TIFF: {}", reader.message);

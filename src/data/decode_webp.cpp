@@ -12,7 +12,7 @@ constexpr size_t kRiffHeader = 12;  // "RIFF", size, "WEBP"
 constexpr size_t kChunkHeader = 8;  // name, size
 
 // The content of the EXIF chunk; empty without one.
-ImageBytes find_exif(ImageBytes bytes) {
+FileSpan find_exif(FileSpan bytes) {
   for (size_t at = kRiffHeader; at + kChunkHeader <= bytes.size();) {
     const size_t size = little32(bytes, at + 4);
     const size_t content = at + kChunkHeader;
@@ -24,7 +24,7 @@ ImageBytes find_exif(ImageBytes bytes) {
 }
 
 // Some writers put JPEG's prefix in front.
-ImageBytes without_prefix(ImageBytes exif) {
+FileSpan without_prefix(FileSpan exif) {
   constexpr char kPrefix[] = "Exif\0";  // and the zero that ends it
   const bool prefixed =
       exif.size() >= sizeof(kPrefix) && std::memcmp(exif.data(), kPrefix, sizeof(kPrefix)) == 0;
@@ -33,7 +33,7 @@ ImageBytes without_prefix(ImageBytes exif) {
 
 }  // namespace
 
-Result<Decoded> decode_webp(ImageBytes bytes) {
+Result<Decoded> decode_webp(FileSpan bytes) {
   const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
   WebPBitstreamFeatures features;
   if (WebPGetFeatures(data, bytes.size(), &features) != VP8_STATUS_OK)

@@ -1,5 +1,6 @@
 #include <filesystem>
 
+#include "data/bytes.h"
 #include "data/dataset.h"
 #include "data/gzip.h"
 
@@ -9,22 +10,13 @@ namespace {
 constexpr size_t kMaxIdxBytes = size_t{3} << 30;
 constexpr int kUnsignedByte = 0x08;
 
-uint8_t byte_at(std::span<const std::byte> bytes, size_t at) { return static_cast<uint8_t>(bytes[at]); }
-
-int64_t big_endian(std::span<const std::byte> bytes, size_t at) {
-  int64_t value = 0;
-  for (size_t i = 0; i < 4; ++i) value = value << 8 | byte_at(bytes, at + i);
-  return value;
-}
-
 // Two zeros, the element type, the rank, the dimensions (big endian, 32 bits), the elements.
 Result<Tensor> parse_idx(const FileBytes& file) {
   const auto bytes = file.bytes;
   if (bytes.size() < 4 || byte_at(bytes, 0) != 0 || byte_at(bytes, 1) != 0) {
     return corrupt("not an IDX file: it must start with two zero bytes, the element type and the rank");
   }
-  const int type = byte_at(bytes, 2);
-  const int rank = byte_at(bytes, 3);
+  const auto type = static_cast<int>(byte_at(bytes, 2)), rank = static_cast<int>(byte_at(bytes, 3));
   if (type != kUnsignedByte)
     return unsupported("IDX elements of type 0x{:02x}; only unsigned bytes (0x08) are read", type);
   if (rank < 1 || rank > 4)
@@ -32,7 +24,7 @@ Result<Tensor> parse_idx(const FileBytes& file) {
   const size_t header = 4 + 4 * static_cast<size_t>(rank);
   if (bytes.size() < header) return corrupt("the IDX header is cut short after {} bytes", bytes.size());
   std::vector<int64_t> dims;
-  for (int i = 0; i < rank; ++i) dims.push_back(big_endian(bytes, 4 + 4 * static_cast<size_t>(i)));
+  for (int i = 0; i < rank; ++i) dims.push_back(big32(bytes, 4 + 4 * static_cast<size_t>(i)));
   const size_t present = bytes.size() - header;
   const auto elements = checked_elements(dims, static_cast<int64_t>(present));
   if (!elements || static_cast<size_t>(*elements) != present) {

@@ -13,12 +13,12 @@ constexpr size_t kEntry = 12;   // bytes: tag, type, count, value
 
 class Exif {
  public:
-  explicit Exif(ImageBytes bytes) : bytes_(bytes), big_(byte_at(bytes, 0) == 'M') {}
+  explicit Exif(FileSpan bytes) : bytes_(bytes), big_(byte_at(bytes, 0) == 'M') {}
   uint32_t u16(size_t at) const { return big_ ? big16(bytes_, at) : little16(bytes_, at); }
   uint32_t u32(size_t at) const { return big_ ? big32(bytes_, at) : little32(bytes_, at); }
 
  private:
-  ImageBytes bytes_;
+  FileSpan bytes_;
   bool big_;
 };
 
@@ -51,7 +51,7 @@ Source source_of(Orientation orientation) {
 
 }  // namespace
 
-Orientation read_orientation(ImageBytes exif) {
+Orientation read_orientation(FileSpan exif) {
   constexpr size_t kHeader = 8;
   if (exif.size() < kHeader || exif[0] != exif[1]) return Orientation::kUpright;
   if (byte_at(exif, 0) != 'I' && byte_at(exif, 0) != 'M') return Orientation::kUpright;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "tensor/convert.h"
 #include "tensor/npy.h"
 
 namespace limber {
@@ -137,20 +138,9 @@ Result<Tensor> read_images(const InputFiles& files, const std::string& name, con
   return batch;
 }
 
-template <typename From, typename To>
-Result<Tensor> converted(const Tensor& from) {
-  LIMBER_ASSIGN(Tensor to, Tensor::allocate({DTypeOf<To>::value, from.shape()}));
-  const auto source = from.data<From>();
-  std::transform(source.begin(), source.end(), to.data<To>().begin(),
-                 [](From x) { return static_cast<To>(x); });
-  return to;
-}
-
 Result<Tensor> read_array(const std::string& file, const std::string& name, const TensorType& type) {
   LIMBER_ASSIGN(Tensor tensor, read_npy(file));
-  if (tensor.dtype() == type.dtype) return tensor;
-  if (tensor.dtype() == DType::kF64 && type.dtype == DType::kF32) return converted<double, float>(tensor);
-  if (tensor.dtype() == DType::kI32 && type.dtype == DType::kI64) return converted<int32_t, int64_t>(tensor);
+  if (auto converted = convert_tensor(tensor, type.dtype); converted.ok()) return converted;
   return invalid("{}: holds {}, input '{}' wants {}; convert the array, as with astype in numpy", file,
                  dtype_name(tensor.dtype()), name, dtype_name(type.dtype));
 }

@@ -9,7 +9,7 @@
 
 namespace limber {
 
-// JPEG or PNG by its name, or builtin:image, which is drawn.
+// An image by its name, or builtin:image, which is drawn.
 bool is_image(std::string_view file);
 
 // What one input of the model is read from.

@@ -1,5 +1,6 @@
 #include "tensor/npy.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
@@ -14,11 +15,11 @@ namespace {
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kMaxHeader = 64 * 1024;
 
+// Without the byte order in front: '<' little, '>' big, '|' where there is none.
 constexpr std::pair<std::string_view, DType> kTypes[] = {
-    {"<f4", DType::kF32}, {"<f8", DType::kF64}, {"<f2", DType::kF16}, {"|i1", DType::kI8},
-    {"|u1", DType::kU8},  {"<i2", DType::kI16}, {"<u2", DType::kU16}, {"<i4", DType::kI32},
-    {"<u4", DType::kU32}, {"<i8", DType::kI64}, {"<u8", DType::kU64}, {"|b1", DType::kBool},
-    {"<i1", DType::kI8},  {"<u1", DType::kU8},  {"<b1", DType::kBool}};
+    {"f4", DType::kF32}, {"f8", DType::kF64}, {"f2", DType::kF16}, {"i1", DType::kI8},
+    {"u1", DType::kU8},  {"i2", DType::kI16}, {"u2", DType::kU16}, {"i4", DType::kI32},
+    {"u4", DType::kU32}, {"i8", DType::kI64}, {"u8", DType::kU64}, {"b1", DType::kBool}};
 
 // The header is a Python dictionary; this reads the few forms that NumPy writes.
 class HeaderParser {
@@ -123,19 +124,38 @@ void from_fortran(const char* from, Tensor& to) {
   }
 }
 
-Result<TensorType> type_of(const HeaderParser::Header& header, size_t bytes_present) {
-  for (const auto& [descr, dtype] : kTypes) {
-    if (descr != header.descr) continue;
-    if (header.shape.size() > kMaxRank) return unsupported("an .npy array of rank {}", header.shape.size());
-    const auto limit = static_cast<int64_t>(bytes_present / dtype_size(dtype));
-    const auto elements = checked_elements(header.shape, limit);
-    if (!elements || static_cast<size_t>(*elements) * dtype_size(dtype) != bytes_present) {
-      return corrupt(".npy array of shape ({}) with {} bytes of data", Shape::of(header.shape).to_string(),
-                     bytes_present);
-    }
-    return TensorType{dtype, Shape::of(header.shape)};
+std::optional<DType> dtype_of(std::string_view descr) {
+  if (descr.size() != 3 || std::string_view("<>|").find(descr[0]) == std::string_view::npos)
+    return std::nullopt;
+  for (const auto& [name, dtype] : kTypes) {
+    if (name == descr.substr(1) && (descr[0] != '|' || dtype_size(dtype) == 1)) return dtype;
   }
-  return unsupported(".npy elements of type '{}'", header.descr);
+  return std::nullopt;
+}
+
+void reverse_bytes(Tensor& tensor) {
+  const size_t size = dtype_size(tensor.dtype());
+  auto* bytes = static_cast<char*>(tensor.raw());
+  for (size_t at = 0; at < tensor.bytes(); at += size) std::reverse(bytes + at, bytes + at + size);
+}
+
+Result<TensorType> type_of(const HeaderParser::Header& header, size_t bytes_present) {
+  const auto dtype = dtype_of(header.descr);
+  if (!dtype) {
+    return unsupported(
+        ".npy elements of type '{}'; floats, integers and bool are read: convert the array, as with astype "
+        "in "
+        "numpy",
+        header.descr);
+  }
+  if (header.shape.size() > kMaxRank) return unsupported("an .npy array of rank {}", header.shape.size());
+  const auto limit = static_cast<int64_t>(bytes_present / dtype_size(*dtype));
+  const auto elements = checked_elements(header.shape, limit);
+  if (!elements || static_cast<size_t>(*elements) * dtype_size(*dtype) != bytes_present) {
+    return corrupt(".npy array of shape ({}) with {} bytes of data", Shape::of(header.shape).to_string(),
+                   bytes_present);
+  }
+  return TensorType{*dtype, Shape::of(header.shape)};
 }
 
 }  // namespace
@@ -158,6 +178,7 @@ Result<Tensor> parse_npy(std::span<const std::byte> bytes) {
   } else if (!data.empty()) {
     std::memcpy(tensor.raw(), data.data(), data.size());
   }
+  if (header.descr[0] == '>') reverse_bytes(tensor);
   if (tensor.dtype() == DType::kBool) {
     auto* flags = static_cast<uint8_t*>(tensor.raw());
     for (int64_t i = 0; i < tensor.elements(); ++i) flags[i] = flags[i] != 0;
@@ -173,9 +194,9 @@ Result<Tensor> read_npy(const std::string& path) {
 }
 
 Result<std::string> format_npy(const Tensor& tensor) {
-  std::string_view descr;
+  std::string descr;
   for (const auto& [name, dtype] : kTypes) {
-    if (dtype == tensor.dtype() && descr.empty()) descr = name;
+    if (dtype == tensor.dtype()) descr = fmt::format("{}{}", dtype_size(dtype) == 1 ? '|' : '<', name);
   }
   if (descr.empty()) return unsupported(".npy has no name for {}", dtype_name(tensor.dtype()));
   std::string shape;

@@ -1,4 +1,4 @@
-// NumPy's .npy files: versions 1 to 3, little endian. Untrusted: a file that breaks the
+// NumPy's .npy files: versions 1 to 3. Untrusted: a file that breaks the
 // format, or whose header promises more than the file holds, is a Status.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace limber {
 
-// Fortran order is converted. Fails with kUnsupported for strings, complex numbers, big endian ...
+// Fortran order and big endian are converted. Fails with kUnsupported for strings, complex numbers ...
 Result<Tensor> read_npy(const std::string& path);
 Result<Tensor> parse_npy(std::span<const std::byte> bytes);
 

@@ -205,8 +205,22 @@ TEST(Arrays, BadShapesAndLabelsAreRefused) {
   expect_failure(open_arrays(ramp(Shape{0, 2, 2}), labels, "a"), Code::kInvalidArgument,
                  {"at least one image"});
   expect_failure(open_arrays(ramp(Shape{2, 0, 2}), labels, "a"), Code::kInvalidArgument, {"sides in 1.."});
-  expect_failure(open_arrays(*Tensor::zeros({DType::kI16, Shape{2, 2, 2}}), labels, "a"), Code::kUnsupported,
-                 {"i16"});
+}
+
+TEST(Arrays, PixelsOfOtherTypesAreRead) {
+  const Tensor labels = Tensor::from<int64_t>({1}, Shape{1});
+  const auto first = [&](const Tensor& images) {
+    const auto data = open_arrays(images, labels, "a");
+    EXPECT_TRUE(data.ok()) << data.status().message();
+    return data.ok() ? (*data)->get(0)->image.data<uint8_t>()[0] : -1;
+  };
+  EXPECT_EQ(first(Tensor::from<int64_t>({200}, Shape{1, 1, 1})), 200);
+  EXPECT_EQ(first(Tensor::from<uint16_t>({201}, Shape{1, 1, 1})), 201);
+  EXPECT_EQ(first(Tensor::from<double>({0.5}, Shape{1, 1, 1})), 128);
+  const Tensor half = Tensor::from<uint16_t>({float_to_half(255)}, Shape{1, 1, 1});
+  EXPECT_EQ(first(Tensor({DType::kF16, half.shape()}, half.buffer())), 255);
+  expect_failure(open_arrays(Tensor::from<int16_t>({256}, Shape{1, 1, 1}), labels, "a"),
+                 Code::kInvalidArgument, {"element 0 is 256", "i16", "0..255"});
 }
 
 TEST(Arrays, NpyFilesKeepTheirPixelsAlive) {

@@ -54,6 +54,20 @@ TEST(Npy, FortranOrderIsConverted) {
   for (uint8_t i = 0; i < 6; ++i) EXPECT_EQ(t->data<uint8_t>()[i], i + 1);
 }
 
+TEST(Npy, BigEndianIsConverted) {
+  const auto t = parse(file("{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }",
+                            std::string("\x3f\x80\0\0\xc0\0\0\0", 8)));
+  ASSERT_TRUE(t.ok()) << t.status().message();
+  EXPECT_EQ(t->dtype(), DType::kF32);
+  EXPECT_EQ(t->data<float>()[0], 1.F);
+  EXPECT_EQ(t->data<float>()[1], -2.F);
+  const auto turned = parse(
+      file("{'descr': '>i2', 'fortran_order': True, 'shape': (1, 2), }", std::string("\x01\x02\0\x05", 4)));
+  ASSERT_TRUE(turned.ok()) << turned.status().message();
+  EXPECT_EQ(turned->data<int16_t>()[0], 258);
+  EXPECT_EQ(turned->data<int16_t>()[1], 5);
+}
+
 TEST(Npy, VersionsTwoAndThreeHaveLongHeaders) {
   for (const char version : {2, 3}) {
     const auto t = parse(file("{'descr': '<i2', 'fortran_order': False, 'shape': (1,)}\n", "ab", version));
@@ -76,7 +90,7 @@ TEST(Npy, HostileHeadersAreRefused) {
         "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}"}) {
     EXPECT_FALSE(parse(file(header, four)).ok()) << header;
   }
-  for (const char* descr : {">f4", "<c8", "|S4", "|O", "<U1"}) {
+  for (const char* descr : {"|f4", "<c8", "|S4", "|O", "<U1"}) {
     const auto t =
         parse(file(fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (1,)}}", descr), four));
     ASSERT_FALSE(t.ok());
