@@ -14,16 +14,19 @@
 namespace limber {
 namespace {
 
-constexpr int64_t kSurveyParts = 4;
+// Steps are updates; ratios are of times.
+constexpr int64_t kSurveyParts =
+    4;  // each trains a quarter of the tensors, so that none needs the memory of all
 constexpr int64_t kSurveySteps = 4;  // for each part; the first is not timed, its memory is new
-constexpr int64_t kSurveyLength = (kSurveyParts + 2) * kSurveySteps;
+constexpr int64_t kSurveyLength = (kSurveyParts + 2) * kSurveySteps;  // 2: parts that keep activations
 constexpr double kOtherMachine = 1.3;    // so much slower or faster than in the survey, its times mean little
 constexpr int64_t kProbeSteps = 4;       // gradients of one batch alone say little
-constexpr int64_t kRefreshEvery = 64;    // steps from one look at the times to the next
-constexpr int64_t kReconsiderAfter = 4;  // steps of a choice
-constexpr double kWorthReconsidering = 0.03;
+constexpr int64_t kRefreshEvery = 64;    // steps from one look at the times to the next: timing is not free
+constexpr int64_t kReconsiderAfter = 4;  // steps of a choice: their median bears one that something disturbed
+constexpr double kWorthReconsidering = 0.03;  // off the prediction; compiling another choice costs some steps
+// Predictions are off by a few percent; more than this is the machine, not the choice, and corrects nothing.
 constexpr double kLargestCorrection = 1.12;
-constexpr int kMemoryRounds = 12;
+constexpr int kMemoryRounds = 12;   // each takes a fifth off: down to 7 % of what the first choice keeps
 constexpr double kLeastMore = 1.1;  // times the least that a step can take: what the end of a training has
 
 constexpr std::array<std::string_view, 3> kImportances = {"gain", "gradient-norm", "magnitude"};
@@ -155,6 +158,7 @@ bool ElasticTrainer::survey_is_stale(int64_t step) const {
   const auto far = [](double ratio, double limit) { return ratio > limit || ratio < 1 / limit; };
   const bool changed = far(median(slower_), kOtherMachine) ||
                        far(median(measured_) / selection_.seconds / bias_, kLargestCorrection);
+  // Surveys are then a tenth of the steps at most, however often the machine changes.
   return changed && (!selection_.within || step - surveyed_at_ >= 10 * kSurveyLength);
 }
 

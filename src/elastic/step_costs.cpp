@@ -12,10 +12,12 @@
 namespace limber {
 namespace {
 
-constexpr size_t kRemembered = 5;
-constexpr double kFlopsPerByte = 16;  // nodes with less take the time of reading and writing
-constexpr char kAgain = '#';          // before the count of a key that was there before
-constexpr char kLight = '~';          // after the key of a forward node before which nothing is trained
+constexpr size_t kRemembered = 5;  // times of a node: enough for a median, few enough to follow the machine
+// Operations by byte; nodes with fewer take the time of reading and writing, as a core does about so many
+// while it reads one byte from memory.
+constexpr double kFlopsPerByte = 16;
+constexpr char kAgain = '#';  // before the count of a key that was there before
+constexpr char kLight = '~';  // after the key of a forward node before which nothing is trained
 
 using Bits = std::vector<uint64_t>;
 

@@ -9,8 +9,8 @@
 namespace limber::onnx_io {
 namespace {
 
-constexpr size_t kInlineLimit = size_t{1} << 31;
-constexpr size_t kExternalAlignment = 64;
+constexpr size_t kInlineLimit = size_t{1} << 31;  // bytes; protobuf's own limit
+constexpr size_t kExternalAlignment = 64;         // bytes: mapped tensors begin where vectors can be loaded
 
 void write_type(const TensorType& type, const std::string& name, onnx::ValueInfoProto* info) {
   info->set_name(name);

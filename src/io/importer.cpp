@@ -298,7 +298,7 @@ std::string Importer::why_unknown(ValueId v) const {
 // --- the whole ----------------------------------------------------------------------------------------
 
 Status Importer::reported() const {
-  constexpr size_t kMaxLines = 50;
+  constexpr size_t kMaxLines = 50;  // of a message: a screen
   if (problems_.empty()) return {};
   std::string text = fmt::format("{} thing{} in this model cannot be run:", problems_.size(),
                                  problems_.size() == 1 ? "" : "s");

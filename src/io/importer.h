@@ -20,8 +20,9 @@
 
 namespace limber::onnx_io {
 
-inline constexpr int64_t kNewestOpset = 23;      // the last one whose changes were read
-inline constexpr int64_t kAny = kNewestOpset;    // for the tables: no later version changed it
+inline constexpr int64_t kNewestOpset = 23;    // the last one whose changes were read
+inline constexpr int64_t kAny = kNewestOpset;  // for the tables: no later version changed it
+// Limits on what a small file can ask for, far beyond what networks need.
 inline constexpr int kMaxDepth = 16;             // functions and branches inside each other
 inline constexpr int64_t kMaxExpanded = 50'000;  // nodes that come from functions and branches
 inline constexpr int64_t kMaxConstantElements = int64_t{4} << 20;  // of a constant the importer makes up

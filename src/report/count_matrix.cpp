@@ -8,7 +8,7 @@ namespace limber {
 namespace {
 
 constexpr double kMatrixLeft = 150, kMatrixTop = 26, kMatrixRight = 10;  // pixels around the cells
-constexpr double kLargestCell = 44;
+constexpr double kLargestCell = 44;     // pixels: two classes should not fill the screen
 constexpr double kRoomForNumbers = 24;  // pixels: three digits
 constexpr size_t kLongestName = 16;     // characters that fit left of the cells
 
@@ -17,7 +17,7 @@ int level_of(int64_t count, int64_t total, bool right) {
   if (count == 0) return 0;
   if (right) return kHeatChosen;
   const double share = static_cast<double>(count) / static_cast<double>(std::max<int64_t>(total, 1));
-  constexpr double kLimits[] = {0.02, 0.05, 0.1, 0.25};
+  constexpr double kLimits[] = {0.02, 0.05, 0.1, 0.25};  // shares at which the next level begins
   int level = 1;
   for (const double limit : kLimits) level += share > limit ? 1 : 0;
   return level;

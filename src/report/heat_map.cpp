@@ -7,8 +7,8 @@
 namespace limber {
 namespace {
 
-constexpr double kLeft = 150, kTop = 40;
-constexpr double kLabelRoom = 13;  // of a line of text
+constexpr double kLeft = 150, kTop = 40;  // pixels, for names of rows and for marks
+constexpr double kLabelRoom = 13;         // pixels of a line of text
 
 // Tall enough to see every row, low enough to see them together.
 double row_height(size_t rows) {
@@ -56,7 +56,7 @@ std::vector<RowLabel> row_labels(const std::vector<HeatMap::Row>& rows, double h
 }
 
 std::string fitted(const std::string& text) {
-  constexpr size_t kMost = 20;
+  constexpr size_t kMost = 20;  // characters in kLeft pixels
   if (text.size() <= kMost) return text;
   size_t from = text.size() - (kMost - 1);
   while (from < text.size() && (static_cast<uint8_t>(text[from]) & 0xC0U) == 0x80U) ++from;

@@ -107,7 +107,7 @@ std::string Ticks::text(double value) const {
 }
 
 Ticks nice_ticks(double low, double high, int count, TickRange range, bool whole) {
-  constexpr double kLargest = 1e15;
+  constexpr double kLargest = 1e15;  // doubles up to here tell neighbouring marks apart
   low = std::isfinite(low) ? std::clamp(low, -kLargest, kLargest) : 0;
   high = std::isfinite(high) ? std::clamp(high, -kLargest, kLargest) : low + 1;
   if (high < low) std::swap(low, high);

@@ -11,7 +11,7 @@
 namespace limber {
 
 std::string svg_picture(std::string_view title, const std::vector<LinePlot>& plots) {
-  constexpr double kEdge = 16, kHeading = 30, kGap = 28;
+  constexpr double kEdge = 16, kHeading = 30, kGap = 28;  // pixels around, above and between plots
   constexpr std::string_view kElement = "<svg ";
   std::string body;
   double x = kEdge, tallest = 0;

@@ -11,9 +11,9 @@
 namespace limber {
 namespace {
 
-constexpr double kLineHeight = 320, kScatterHeight = 440;
-constexpr size_t kMostMarks = 24;     // of a series; more would hide the line
-constexpr size_t kMostPoints = 1200;  // of a series; more than there are pixels
+constexpr double kLineHeight = 320, kScatterHeight = 440;  // pixels; a scatter's area is square
+constexpr size_t kMostMarks = 24;                          // of a series; more would hide the line
+constexpr size_t kMostPoints = 1200;                       // of a series; more than there are pixels
 
 struct ValueRange {
   double low = std::numeric_limits<double>::infinity(), high = -low;

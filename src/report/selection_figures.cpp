@@ -12,9 +12,10 @@
 namespace limber {
 namespace {
 
-constexpr size_t kMostColumns = 160;
+constexpr size_t kMostColumns = 160;  // of choices: each then has two and a half pixels
 
-// From level 1: the least importance, as a share of the most important tensor's.
+// From level 1: the least importance, as a share of the most important tensor's. Importances span orders of
+// magnitude, so each level is about three times the one before.
 constexpr std::array<double, 5> kLevelShares = {0.003, 0.01, 0.03, 0.1, 0.3};
 
 uint8_t importance_level(double share) {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
-#include <sstream>
+#include <algorithm>
+#include <regex>
 
 #include "elastic/strategy.h"
 #include "io/builtin_models.h"
@@ -168,6 +168,53 @@ TEST(Elastic, GoesOnWhereItStopped) {
     EXPECT_EQ(after.trained, before.trained) << last;
     EXPECT_EQ(records_of<TensorsRecord>(*folder).size(), 1U);
   }
+}
+
+// A note of before 0.5, which had no second survey, is read; one that is damaged or of another model ends in
+// an error that says so.
+TEST(Elastic, NotesAreCheckedBeforeTheyAreUsed) {
+  const Folder temp;
+  auto folder = *RunFolder::open(temp / "run");
+  std::string note;
+  {
+    Watch stop(30);
+    const auto elastic = make_elastic({.rho = 0.5, .interval_steps = 14});
+    TrainerInputs inputs = inputs_of("resnet8", folder.get(), *elastic);
+    inputs.hooks.push_back(&stop);
+    inputs.stop = &stop.stop;
+    auto trainer = Trainer::create(std::move(inputs), options_of(5));
+    ASSERT_TRUE(trainer.ok() && (*trainer)->run().ok());
+    std::vector<std::string> warnings;
+    auto checkpoint = folder->load_last(warnings);
+    ASSERT_TRUE(checkpoint.ok() && checkpoint->has_value());
+    note = (*checkpoint)->info.notes.at("elastic");
+  }
+  const auto session = make_session("resnet8");
+  const auto begin = [&](const std::string& text) {
+    return make_elastic({.rho = 0.5}, text)->on_begin(*session, {.step = 30}, {10, 50});
+  };
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = note;
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return text.replace(at, from.size(), to);
+  };
+  EXPECT_TRUE(begin(note).ok()) << begin(note).message();
+  const auto old = std::regex_replace(note, std::regex(R"("surveyed_at":\d+,"surveyed_full":[^,]+,)"), "");
+  EXPECT_LT(old.size(), note.size());
+  EXPECT_TRUE(begin(old).ok()) << begin(old).message();
+  const auto refused = [&](const std::string& text, const std::string& part) {
+    const Status status = begin(text);
+    EXPECT_EQ(status.code(), Code::kCorrupt) << part;
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  };
+  refused("nonsense", "cannot be read");
+  refused(with("\"debt\":", "\"dept\":"), "there is no 'debt'");
+  refused(with("\"stage\":", "\"stage\":7,\"old\":"), "does not fit the model");
+  refused(with("\"left\":[", "\"left\":[1,"), "does not fit the model");
+  refused(with("\"trained\":[", "\"trained\":[9999,"), "does not fit the model");
+  refused(with("\"effects\":[[", "\"effects\":[[1.0,"), "does not fit the model");
+  refused(with("\"rho\":0.5", "\"rho\":null"), "does not fit the model");
 }
 
 TEST(Elastic, RhoMayChangeWhileTraining) {

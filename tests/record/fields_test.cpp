@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "record/notes.h"
+
 namespace limber {
 namespace {
 
@@ -127,6 +129,22 @@ TEST(Fields, ThatAreNotWhatTheyShouldBeAreNamed) {
   EXPECT_EQ(with("\"parts\":[", "\"parts\":7,\"other\":["),
             "'parts' should be a list of at most 1048576 items");
   EXPECT_EQ(with("[{\"name\":\"p\"", "[[],{\"name\":\"p\""), "'parts' should be an object, at parts/0");
+}
+
+struct SeedNote {
+  static constexpr std::string_view kName = "seed";
+  uint64_t seed = 0;
+  static void fields(auto& self, auto& field) { field("seed", self.seed); }
+};
+
+TEST(Notes, ArePutAndFoundByName) {
+  Notes notes = {{"other", "5"}};
+  EXPECT_FALSE(find_note<SeedNote>(notes)->has_value());
+  put_note(notes, SeedNote{UINT64_MAX});
+  EXPECT_EQ(notes.size(), 2U);
+  EXPECT_EQ((*find_note<SeedNote>(notes))->seed, UINT64_MAX);
+  notes["seed"] = "500 7";  // as an older version may have written it
+  EXPECT_EQ(find_note<SeedNote>(notes).status().message(), "note 'seed': not JSON");
 }
 
 TEST(Fields, OfSomethingElseThanAnObjectAreAnError) {
