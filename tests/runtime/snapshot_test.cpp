@@ -25,7 +25,7 @@ constexpr std::string_view kServed = R"(graph "served" {
   %n: f32[2,36,9,9] = BatchNorm(%c, %s, %b, %mean, %var) {epsilon=1e-05}
   %r: f32[2,36,9,9] = Relu(%n)
   %p: f32[2,36,1,1] = GlobalAveragePool(%r)
-  %f: f32[2,36] = Reshape(%p) {shape=[2,36]}
+  %f: f32[2,36] = Reshape(%p) {shape=<2,36>}
   %y: f32[2,5] = Gemm(%f, %fc, %fb)
   output %y as "y"
 })";
