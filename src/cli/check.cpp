@@ -1,44 +1,23 @@
 // limber check: can this model run here, and if not, why.
-#include <map>
-
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/json.h"
 #include "cli/options.h"
 #include "cli/table.h"
-#include "io/onnx.h"
-#include "ops/gradient.h"
+#include "jobs/inspect_job.h"
 
 namespace limber {
 namespace {
 
-constexpr std::string_view kBuiltin = "builtin:";
-
-struct CheckOptions : CommonOptions {
-  bool list = false;
+struct CheckOptions : JobOptions {
+  bool json = false, list = false;
 };
-
-// A built-in model has no file, so its operators are those of its graph.
-Result<std::vector<OperatorUse>> builtin_operators(const std::string& name) {
-  LIMBER_ASSIGN(const Model model, load_model(name));
-  std::map<std::string, OperatorUse> uses;
-  for (const Node& node : model.graph.nodes()) {
-    OperatorUse& use = uses[std::string(op_name(node.op))];
-    use.op_type = op_name(node.op);
-    use.version = model.opset;
-    use.forward = true;
-    use.gradient = gradient_support(node.op) != GradientSupport::kNone;
-    ++use.count;
-  }
-  std::vector<OperatorUse> list;
-  for (auto& [key, use] : uses) list.push_back(std::move(use));
-  return list;
-}
 
 std::string full_name(const OperatorUse& use) {
   return use.domain.empty() ? use.op_type : use.domain + "." + use.op_type;
 }
 
-void print_json(const CommonOptions& options, const std::vector<OperatorUse>& uses, const Status& loaded) {
+void print_json(const JobOptions& options, const std::vector<OperatorUse>& uses, const Status& loaded) {
   Json operators = Json::array();
   for (const OperatorUse& use : uses) {
     Json row = Json::object({{"op", use.op_type},
@@ -55,7 +34,7 @@ void print_json(const CommonOptions& options, const std::vector<OperatorUse>& us
   fmt::print("{}\n", out.text());
 }
 
-void print_text(const CommonOptions& options, const std::vector<OperatorUse>& uses, const Status& loaded) {
+void print_text(const JobOptions& options, const std::vector<OperatorUse>& uses, const Status& loaded) {
   Table table({{"operator"}, {"version", true}, {"count", true}, {"forward"}, {"gradient"}, {"why not"}});
   int64_t missing = 0;
   for (const OperatorUse& use : uses) {
@@ -102,17 +81,10 @@ Result<int> check(const CheckOptions& options) {
     return kExitDone;
   }
   if (options.model.empty()) return usage_error(invalid("give a MODEL, or --list for all operators"));
-  const bool builtin = options.model.starts_with(kBuiltin);
-  LIMBER_ASSIGN(const std::string file, model_file(options.model));
-  LIMBER_ASSIGN(const auto uses, builtin ? builtin_operators(options.model) : list_operators(file));
-  // An operator can be known and still be used in a way that is not: only loading and compiling tells.
-  Status loaded;
-  if (const auto model = load(options); !model.ok()) {
-    loaded = model.status();
-  } else if (const auto plan = build(*model, options, false); !plan.ok()) {
-    loaded = plan.status();
-  }
-  options.json ? print_json(options, uses, loaded) : print_text(options, uses, loaded);
+  Console console;
+  LIMBER_ASSIGN(const CheckResult result, check_model(options, {.observer = &console}));
+  const Status& loaded = result.runs;
+  options.json ? print_json(options, result.uses, loaded) : print_text(options, result.uses, loaded);
   if (loaded.ok()) return kExitDone;
   if (loaded.code() != Code::kUnsupported) return loaded;
   fmt::print(stderr, "limber: error: {}\n", loaded.message());
@@ -125,7 +97,7 @@ void add_check(CommandLine& line) {
   auto options = std::make_shared<CheckOptions>();
   Arguments arguments = line.add("check", "Which operators a model needs and whether they are supported",
                                  [options] { return check(*options); });
-  add_common(arguments, *options, Arguments::Need::kOptional);
+  add_common(arguments, *options, options->json, Arguments::Need::kOptional);
   arguments.flag("--list", options->list, "Instead: every operator Limber has, as a Markdown table");
 }
 

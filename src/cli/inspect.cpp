@@ -1,62 +1,19 @@
 // limber inspect: what is in a model and what it costs.
 #include <algorithm>
-#include <map>
 
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/json.h"
 #include "cli/options.h"
 #include "cli/table.h"
-#include "ops/op_def.h"
+#include "jobs/inspect_job.h"
 
 namespace limber {
 namespace {
 
-struct InspectOptions : CommonOptions {
-  bool graph = false;
-  bool plan = false;
+struct InspectOptions : JobOptions {
+  bool json = false, graph = false, plan = false;
 };
-
-struct OperatorCost {
-  int64_t count = 0;
-  double flops = 0;
-};
-
-// What is known only when every dimension has a value.
-struct Cost {
-  Status why_not;  // ok when the rest is known
-  std::string shapes;
-  double flops = 0;
-  std::map<std::string, OperatorCost> operators;
-  size_t arena_bytes = 0, io_bytes = 0;
-  size_t steps = 0, reorders = 0;
-};
-
-std::map<std::string, OperatorCost> count_operators(const Graph& graph) {
-  std::map<std::string, OperatorCost> operators;
-  for (const Node& node : graph.nodes()) ++operators[std::string(op_name(node.op))].count;
-  return operators;
-}
-
-Status measure(const Model& model, const InspectOptions& options, Cost& cost) {
-  LIMBER_ASSIGN(const auto plan, build(model, options, false));
-  LIMBER_ASSIGN(const auto dims,
-                bind_dimensions(model.graph, {.batch = options.batch, .symbols = options.dims}));
-  LIMBER_ASSIGN(const Graph bound, bind(model.graph, dims));
-  for (uint32_t n = 0; n < bound.num_nodes(); ++n) {
-    const double flops = node_flops(bound, NodeId{n});
-    cost.operators[std::string(op_name(bound.node(NodeId{n}).op))].flops += flops;
-    cost.flops += flops;
-  }
-  for (ValueId input : bound.inputs()) {
-    cost.io_bytes += bound.type(input).bytes();
-    cost.shapes += (cost.shapes.empty() ? "" : ", ") + bound.type(input).to_string();
-  }
-  for (const Output& output : bound.outputs()) cost.io_bytes += bound.type(output.value).bytes();
-  cost.arena_bytes = plan->arena_bytes;
-  cost.steps = plan->steps.size();
-  cost.reorders = plan->num_reorders();
-  return {};
-}
 
 Json tensor_json(const std::string& name, const TensorType& type) {
   Json dims = Json::array();
@@ -64,7 +21,7 @@ Json tensor_json(const std::string& name, const TensorType& type) {
   return Json::object({{"name", name}, {"dtype", dtype_name(type.dtype)}, {"shape", dims}});
 }
 
-void print_json(const Model& model, const InspectOptions& options, const Cost& cost) {
+void print_json(const Model& model, const InspectOptions& options, const ModelCost& cost) {
   const Graph& graph = model.graph;
   Json out = Json::object({{"model", options.model},
                            {"name", graph.name},
@@ -95,7 +52,7 @@ void print_json(const Model& model, const InspectOptions& options, const Cost& c
   fmt::print("{}\n", out.text());
 }
 
-void print_cost(const Cost& cost) {
+void print_cost(const ModelCost& cost) {
   if (!cost.why_not.ok()) {
     fmt::print("cost         unknown: {}\n", cost.why_not.message());
     return;
@@ -107,7 +64,7 @@ void print_cost(const Cost& cost) {
   fmt::print("plan         {} steps, {} of them reorders\n", cost.steps, cost.reorders);
 }
 
-void print_operators(const Cost& cost) {
+void print_operators(const ModelCost& cost) {
   std::vector<std::pair<std::string, OperatorCost>> rows(cost.operators.begin(), cost.operators.end());
   std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
     return std::tie(b.second.flops, b.second.count) < std::tie(a.second.flops, a.second.count);
@@ -121,7 +78,7 @@ void print_operators(const Cost& cost) {
   fmt::print("\n{}", table.text());
 }
 
-void print_text(const Model& model, const InspectOptions& options, const Cost& cost) {
+void print_text(const Model& model, const InspectOptions& options, const ModelCost& cost) {
   const Graph& graph = model.graph;
   fmt::print("model        {}\n", options.model);
   fmt::print("made by      {}, opset {}\n", model.producer.empty() ? "unknown" : model.producer, model.opset);
@@ -140,20 +97,19 @@ void print_text(const Model& model, const InspectOptions& options, const Cost& c
 }
 
 Result<int> inspect(const InspectOptions& options) {
-  LIMBER_ASSIGN(const Model model, load(options));
+  Console console;
+  const JobControl control{.observer = &console};
+  LIMBER_ASSIGN(const Model model, load(options, control));
   if (options.graph) {
     fmt::print("{}", print(model.graph));
     return kExitDone;
   }
   if (options.plan) {
-    LIMBER_ASSIGN(const auto plan, build(model, options, false));
+    LIMBER_ASSIGN(const auto plan, build(model, options, false, control));
     fmt::print("{}", plan->text());
     return kExitDone;
   }
-  Cost cost;
-  cost.operators = count_operators(model.graph);
-  cost.why_not = measure(model, options, cost);
-  if (!cost.why_not.ok() && cost.why_not.code() == Code::kUnsupported) return cost.why_not;
+  LIMBER_ASSIGN(const ModelCost cost, cost_of_model(model, options, control));
   options.json ? print_json(model, options, cost) : print_text(model, options, cost);
   return kExitDone;
 }
@@ -164,7 +120,7 @@ void add_inspect(CommandLine& line) {
   auto options = std::make_shared<InspectOptions>();
   Arguments arguments = line.add("inspect", "What is in a model: inputs, outputs, size, cost, operators",
                                  [options] { return inspect(*options); });
-  add_common(arguments, *options);
+  add_common(arguments, *options, options->json);
   arguments.flag("--graph", options->graph, "Print the graph as text");
   arguments.flag("--plan", options->plan, "Print the compiled plan: every step, layout and reorder");
 }

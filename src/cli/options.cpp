@@ -71,9 +71,9 @@ void add_common(Arguments& arguments, JobOptions& options, bool& json, Arguments
   arguments.flag("--no-optimize", options.as_is, "Compile the graph as it is in the file");
 }
 
-void add_train(Arguments& arguments, StepArguments& options) {
-  arguments.flag("--train", options.train, "A training step (SGD with momentum) instead of an inference");
-  arguments.number("--train-last", options.last, 1, 1000000, "The same, training only the last N tensors");
+void add_train(Arguments& arguments, bool& train, int& last) {
+  arguments.flag("--train", train, "A training step (SGD with momentum) instead of an inference");
+  arguments.number("--train-last", last, 1, 1000000, "The same, training only the last N tensors");
 }
 
 }  // namespace limber

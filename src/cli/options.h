@@ -27,7 +27,10 @@ struct StepArguments {
   bool train = false;
   int last = 0;
 };
-void add_train(Arguments& arguments, StepArguments& options);
+void add_train(Arguments& arguments, bool& train, int& last);
+inline void add_train(Arguments& arguments, StepArguments& options) {
+  add_train(arguments, options.train, options.last);
+}
 // "1x3x224x224" or "1,3,224,224"; "?" for a dimension that stays (-1). Empty when it cannot be read.
 std::vector<int64_t> parse_dims(const std::string& text);
 

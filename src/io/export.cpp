@@ -301,6 +301,11 @@ Status export_onnx(const Graph& graph, const Parameters& params, const std::stri
   onnx_io::Exporter exporter(graph, params, options);
   LIMBER_TRY(exporter.run().in(path));
   onnx::ModelProto& model = exporter.model();
+  for (const auto& [key, value] : options.metadata) {
+    onnx::StringStringEntryProto& entry = *model.add_metadata_props();
+    entry.set_key(key);
+    entry.set_value(value);
+  }
   if (options.external_data || model.ByteSizeLong() >= onnx_io::kInlineLimit) {
     const size_t slash = path.find_last_of('/');
     const std::string name = path.substr(slash == std::string::npos ? 0 : slash + 1) + ".data";

@@ -54,6 +54,7 @@ struct ExportOptions {
   int64_t opset = 17;          // 17 or 18
   bool external_data = false;  // weights to `<path>.data`; done unasked above 2 GiB, protobuf's limit
   std::string producer = "limber";
+  std::map<std::string, std::string> metadata;  // by key, beside the graph
   // Parameters whose bytes are in another file beside the model: it refers to them instead of holding
   // them. By name, where they start in `shared_file`.
   std::string shared_file;

@@ -11,6 +11,7 @@ using Bytes = std::span<const std::byte>;
 
 // Numbers of fields in onnx.proto.
 constexpr uint32_t kModelGraph = 7, kGraphInitializer = 5, kTensorRawData = 9;
+constexpr uint32_t kModelMetadata = 14, kEntryKey = 1, kEntryValue = 2;
 
 enum class Wire : uint8_t { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
 
@@ -157,6 +158,25 @@ std::optional<SplitModel> split_model(std::span<const std::byte> model, size_t l
     append_message(split.rest, kModelGraph, *graph);
   }
   return split;
+}
+
+std::optional<std::map<std::string, std::string>> model_metadata(std::span<const std::byte> model) {
+  std::map<std::string, std::string> texts;
+  for (Fields fields(model); !fields.done();) {
+    const auto field = fields.next();
+    if (!field) return std::nullopt;
+    if (field->number != kModelMetadata || field->wire != Wire::kLength) continue;
+    std::string key, value;
+    for (Fields entry(field->content); !entry.done();) {
+      const auto part = entry.next();
+      if (!part) return std::nullopt;
+      const std::string text(reinterpret_cast<const char*>(part->content.data()), part->content.size());
+      if (part->number == kEntryKey) key = text;
+      if (part->number == kEntryValue) value = text;
+    }
+    texts[key] = value;
+  }
+  return texts;
 }
 
 }  // namespace limber::onnx_io

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,5 +20,8 @@ struct SplitModel {
 // (raw_data twice in one tensor, groups), which protobuf then has to read, or refuse, as a whole.
 // REQUIRES: least > 0
 std::optional<SplitModel> split_model(std::span<const std::byte> model, size_t least);
+
+// The file's metadata by key, without a look at the graph. nullopt as above.
+std::optional<std::map<std::string, std::string>> model_metadata(std::span<const std::byte> model);
 
 }  // namespace limber::onnx_io

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "train/evaluate.h"
 #include "train/run_folder.h"
@@ -44,13 +45,17 @@ Result<std::vector<int64_t>> wanted_shape(const TensorType& type, const Side& si
 
 }  // namespace
 
-Result<std::optional<CheckpointInfo>> checkpoint_of(const std::string& model) {
-  if (!is_run(model) && !is_checkpoint(model)) return std::optional<CheckpointInfo>();
+Result<std::optional<ModelCard>> checkpoint_of(const std::string& model) {
+  if (!is_run(model) && !is_checkpoint(model)) {
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(model, ignored)) return std::optional<ModelCard>();
+    return read_card(model);
+  }
   LIMBER_TRY(refuse_elastic(model));
   std::vector<std::string> warnings;
   LIMBER_ASSIGN(const std::string path, find_checkpoint(model, Which::kBest, warnings));
   LIMBER_ASSIGN(CheckpointInfo info, check_checkpoint(path));
-  return std::optional(std::move(info));
+  return std::optional(ModelCard{info.input, std::move(info.classes)});
 }
 
 void use_recorded(ImageOptions& image, const Preprocess& recorded) {
@@ -66,9 +71,6 @@ void use_recorded(ImageOptions& image, const Preprocess& recorded) {
 
 Result<Classifier> load_classifier(const ModelSource& source, const ImageOptions& image,
                                    const JobControl& control) {
-  if (image.crop > 0 && !image.size.empty() && image.crop > image.size[0])
-    return invalid("crop {} is larger than size {}, the shorter side that it is cut from", image.crop,
-                   image.size[0]);
   LIMBER_ASSIGN(Model model, load(source, control));
   LIMBER_ASSIGN(TensorType type, image_input(model.graph));
   LIMBER_ASSIGN(auto shape, wanted_shape(type, asked_side(image)));
@@ -86,6 +88,7 @@ Result<Classifier> load_classifier(const ModelSource& source, const ImageOptions
   if (image.crop > 0 && !image.size.empty()) made.input.resize = static_cast<int>(image.size[0]);
   if (image.preset) use_preset(*image.preset, made.input);
   if (image.normalisation) made.input.normalisation = *image.normalisation;
+  LIMBER_TRY(check_preprocess(made.input));
   return made;
 }
 

@@ -6,13 +6,14 @@
 #include <string>
 
 #include "data/preprocess.h"
+#include "io/model_card.h"
 #include "jobs/source.h"
-#include "train/manifest.h"
 
 namespace limber {
 
-// What the checkpoint says that `model` names, a run or a checkpoint; nothing when it names no folder.
-Result<std::optional<CheckpointInfo>> checkpoint_of(const std::string& model);
+// What is saved with `model` about its images and classes: in the checkpoint of a run, or in an ONNX file
+// that a run was exported to. Nothing when nothing is.
+Result<std::optional<ModelCard>> checkpoint_of(const std::string& model);
 
 struct Classifier {
   Model model;

@@ -1,26 +1,65 @@
 #include "jobs/eval_job.h"
 
+#include <algorithm>
+
 #include "jobs/classifier.h"
 
 namespace limber {
 namespace {
 
-constexpr int64_t kDefaultBatch = 64;
+constexpr int64_t kEvalBatch = 64;
+
+// The same images with the model's classes, of which the data has some.
+class Renumbered : public Dataset {
+ public:
+  Renumbered(std::shared_ptr<const Dataset> data, std::vector<int64_t> labels, std::vector<std::string> names)
+      : Dataset(std::move(names)), data_(std::move(data)), labels_(std::move(labels)) {}
+  size_t size() const override { return data_->size(); }
+  Result<Sample> get(size_t index) const override {
+    LIMBER_ASSIGN(Sample sample, data_->get(index));
+    sample.label = label(index);
+    return sample;
+  }
+  int64_t label(size_t index) const override { return labels_[static_cast<size_t>(data_->label(index))]; }
+  std::string name(size_t index) const override { return data_->name(index); }
+
+ private:
+  const std::shared_ptr<const Dataset> data_;
+  const std::vector<int64_t> labels_;  // by class of the data
+};
+
+Result<std::shared_ptr<const Dataset>> renumber(std::shared_ptr<const Dataset> data,
+                                                const std::vector<std::string>& names) {
+  std::vector<int64_t> labels;
+  for (const std::string& own : data->class_names()) {
+    const auto found = std::find(names.begin(), names.end(), own);
+    if (found == names.end())
+      return invalid("class '{}' of the data is none of the {} that labels name ({} ...)", own, names.size(),
+                     names.empty() ? "" : names[0]);
+    labels.push_back(found - names.begin());
+  }
+  return std::shared_ptr<const Dataset>(
+      std::make_shared<Renumbered>(std::move(data), std::move(labels), names));
+}
 
 }  // namespace
 
 Result<std::optional<EvalResult>> run_eval(const EvalJobOptions& options, const JobControl& control) {
   EvalJobOptions o = options;
-  if (o.batch == 0) o.batch = kDefaultBatch;
-  OpenOptions how{.split = o.split, .expected = o.classes};
+  if (o.batch == 0) o.batch = kEvalBatch;
+  OpenOptions how{.split = o.split};
   LIMBER_ASSIGN(const auto recorded, checkpoint_of(o.model));
   if (recorded) {
     use_recorded(o.image, recorded->input);
-    if (how.expected.empty()) how.expected = recorded->classes;
+    if (o.classes.empty()) how.expected = recorded->classes;
   }
   LIMBER_ASSIGN(const Classifier classifier, load_classifier(o, o.image, control));
   LIMBER_ASSIGN(std::shared_ptr<const Dataset> data, open_dataset(o.data, how));
-  if (how.expected.empty()) LIMBER_TRY(check_classes(classifier.model.graph, data->class_names(), o.data));
+  if (!o.classes.empty()) {
+    LIMBER_ASSIGN(data, renumber(data, o.classes));
+  } else if (how.expected.empty()) {
+    LIMBER_TRY(check_classes(classifier.model.graph, data->class_names(), o.data));
+  }
   LIMBER_ASSIGN(const int64_t outputs, count_classes(classifier.model.graph));
   ClassificationSums sums(data->class_names(), static_cast<size_t>(outputs), o.worst);
   int64_t done = 0;

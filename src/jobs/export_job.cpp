@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "data/loader.h"
+#include "jobs/classifier.h"
 #include "jobs/fold.h"
 #include "jobs/output.h"
 #include "supernet/teach/recalibrate.h"
@@ -12,7 +13,7 @@ namespace limber {
 namespace {
 
 constexpr int64_t kCalibrationImages = 1024;  // statistics of a channel settle well before
-constexpr int64_t kDefaultBatch = 64;
+constexpr int64_t kCalibrationBatch = 64;
 
 // Unlabelled images, as the elastic model takes them.
 Result<std::vector<Tensor>> calibration_batches(const ExportJobOptions& options,
@@ -21,7 +22,7 @@ Result<std::vector<Tensor>> calibration_batches(const ExportJobOptions& options,
                 open_dataset(options.recalibrate, {.split = Split::kTrain}));
   LoaderOptions how;
   const Dim own = folder.model.base.type(folder.model.base.inputs()[0]).shape[0];
-  const int64_t wanted = own.is_constant() ? own.value() : options.batch > 0 ? options.batch : kDefaultBatch;
+  const int64_t wanted = own.is_constant() ? own.value() : options.batch > 0 ? options.batch : kCalibrationBatch;
   if (static_cast<int64_t>(data->size()) < wanted)
     return invalid("{} has {} images, a batch takes {}; give more images or a smaller batch",
                    options.recalibrate, data->size(), wanted);
@@ -41,8 +42,9 @@ Result<std::vector<Tensor>> calibration_batches(const ExportJobOptions& options,
   return batches;
 }
 
-Result<Model> load_variant(const ExportJobOptions& options) {
+Result<Model> load_variant(const ExportJobOptions& options, std::optional<ModelCard>& card) {
   LIMBER_ASSIGN(const ElasticFolder folder, load_elastic(options.model));
+  card = ModelCard{folder.info.input, folder.info.classes};
   Variant variant = original_variant(folder.model);
   if (!options.variant.empty()) {
     LIMBER_ASSIGN(variant, parse_variant(options.variant));
@@ -72,17 +74,21 @@ Status check(const ExportJobOptions& o) {
 Result<ExportResult> run_export(const ExportJobOptions& o, const JobControl& control) {
   LIMBER_TRY(check(o));
   const bool elastic = is_elastic(o.model);
+  std::optional<ModelCard> card;
   if (!elastic) {
+    LIMBER_ASSIGN(card, checkpoint_of(o.model));
     LIMBER_ASSIGN(const std::string source, model_file(o.model, control));
     LIMBER_TRY(check_output_file(o.output, source));
   }
   LIMBER_TRY(check_output_file(o.output, o.model));
-  LIMBER_ASSIGN(Model model, elastic ? load_variant(o) : load(o, control));
+  LIMBER_ASSIGN(Model model, elastic ? load_variant(o, card) : load(o, control));
   ExportResult result{.nodes_before = model.graph.num_nodes()};
   if (o.fold) {
     LIMBER_ASSIGN(model, fold_for_inference(model));
   }
-  LIMBER_TRY(export_onnx(model.graph, *model.params, o.output, o.format));
+  ExportOptions format = o.format;
+  if (card) format.metadata.merge(card_texts(*card));
+  LIMBER_TRY(export_onnx(model.graph, *model.params, o.output, format));
   result.nodes = model.graph.num_nodes();
   result.parameters = parameter_elements(model);
   return result;

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kDefaultBatch = 32;
+constexpr int64_t kPredictBatch = 32;
 
 // By name, so that the order does not depend on the file system.
 Result<std::vector<std::string>> images_in(const std::string& folder) {
@@ -68,7 +68,7 @@ Status check_row(std::span<const float> logits, const std::string& image) {
       image);
 }
 
-bool more_confident(const Prediction& a, const Prediction& b) {
+bool surer(const Prediction& a, const Prediction& b) {
   return a.top[0].probability > b.top[0].probability;
 }
 
@@ -84,7 +84,7 @@ Result<std::optional<PredictResult>> run_predict(const PredictJobOptions& option
     use_recorded(o.image, recorded->input);
     if (o.classes.empty()) o.classes = recorded->classes;
   }
-  if (o.batch == 0) o.batch = std::min<int64_t>(kDefaultBatch, static_cast<int64_t>(files.size()));
+  if (o.batch == 0) o.batch = std::min<int64_t>(kPredictBatch, static_cast<int64_t>(files.size()));
   LIMBER_ASSIGN(const Classifier classifier, load_classifier(o, o.image, control));
   LIMBER_TRY(count_classes(classifier.model.graph).status());
   LIMBER_ASSIGN(const Preprocessor preprocessor, Preprocessor::make(classifier.input));
@@ -121,7 +121,7 @@ Result<std::optional<PredictResult>> run_predict(const PredictJobOptions& option
                       .share = static_cast<double>(first + count) / static_cast<double>(files.size()),
                       .text = ""});
   }
-  std::stable_sort(result.predictions.begin(), result.predictions.end(), more_confident);
+  std::stable_sort(result.predictions.begin(), result.predictions.end(), surer);
   result.seconds = now_seconds() - start;
   return std::optional(std::move(result));
 }

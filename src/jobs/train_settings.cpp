@@ -7,7 +7,7 @@
 namespace limber {
 namespace {
 
-constexpr int64_t kDefaultBatch = 32;
+constexpr int64_t kTrainBatch = 32;
 constexpr double kDefaultRho = 0.5;
 constexpr double kMany = 1e9;
 
@@ -112,7 +112,7 @@ TrainerOptions settle_trainer(const TrainJobOptions& o, Strategy strategy) {
   TrainerOptions t = o.trainer;
   t.seed = o.seed;
   t.training.threads = thread_count(build_spec(o, false));
-  t.training.step.batch = o.batch > 0 ? o.batch : kDefaultBatch;
+  t.training.step.batch = o.batch > 0 ? o.batch : kTrainBatch;
   OptimizerOptions& optimizer = t.training.step.optimizer;
   const bool sgd = optimizer.kind == OptimizerKind::kSgd, adamw = optimizer.kind == OptimizerKind::kAdamW;
   optimizer.decay = o.decay.value_or(sgd ? 5e-4 : adamw ? 0.01 : 0);

@@ -21,17 +21,16 @@ Result<std::shared_ptr<const Dataset>> open_part(const std::string& spec, const 
 
 Status hold_images_out(const TrainJobOptions& options, TrainStart& start, const JobControl& control) {
   const size_t all = start.data->size();
-  const auto count =
-      std::max<size_t>(1, static_cast<size_t>(options.validation_share * static_cast<double>(all)));
-  LIMBER_ASSIGN(SplitDataset parts, hold_out(start.data, count, options.seed));
+  LIMBER_ASSIGN(SplitDataset parts, hold_out_per_class(start.data, options.validation_share, options.seed));
   start.data = std::move(parts.rest);
   start.validation = std::move(parts.held);
   start.validated_on = ValidatedOn::kHeldOut;
   start.options[kHeldOutText] = fmt::format("{}", options.validation_share);
-  control.note(NoteKind::kNote,
-               fmt::format("{} has no test part: {} of its {} images are held out to evaluate on, and not "
-                           "trained on",
-                           options.data, start.validation->size(), all));
+  control.note(
+      NoteKind::kNote,
+      fmt::format("{} has no test part: {} of its {} images, some of each class, are held out to evaluate on "
+                  "and not trained on",
+                  options.data, start.validation->size(), all));
   return {};
 }
 

@@ -82,7 +82,7 @@ TEST(Train, ANewClassifierOrAllNewWeights) {
                                        " --batch 4 --epochs 1 -o " + (folder / "run"));
   EXPECT_EQ(fewer.code, 1);  // there is no such image
   EXPECT_TRUE(contains(fewer.err, "a new classifier for 3 classes")) << fewer.err;
-  EXPECT_TRUE(contains(fewer.err, "1 of its 12 images are held out")) << fewer.err;
+  EXPECT_TRUE(contains(fewer.err, "3 of its 12 images, some of each class, are held out")) << fewer.err;
   EXPECT_FALSE(std::filesystem::exists(folder / "run"));
   EXPECT_TRUE(contains(fewer.err, "image.png")) << fewer.err;
   for (const char* seed : {"1", "2"}) {

@@ -1,5 +1,6 @@
 #include "jobs/eval_job.h"
 
+#include "io/model_card.h"
 #include "jobs/export_job.h"
 #include "jobs/scores.h"
 #include "tests/jobs/tiny.h"
@@ -145,6 +146,25 @@ TEST(ExportJob, NeverOverwritesWhatItReads) {
   const auto result = run_export(options);
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_LT(result->nodes, result->nodes_before);
+}
+
+TEST(ExportJob, WhatWasExportedKnowsItsClassesAndImages) {
+  const Folder folder;
+  TrainJobOptions training = test::tiny_training(folder);
+  training.image.preset = *find_preset("imagenet");
+  ASSERT_TRUE(run_train(training).ok());
+  ExportJobOptions options;
+  options.model = training.output;
+  options.output = folder / "x.onnx";
+  ASSERT_TRUE(run_export(options).ok());
+  const auto of_run = run_eval(tiny_evaluation(training.output, training.validation));
+  const auto of_file = run_eval(tiny_evaluation(folder / "x.onnx", training.validation));
+  ASSERT_TRUE(of_run.ok() && of_file.ok()) << of_file.status().message();
+  EXPECT_EQ((*of_file)->evaluation.loss, (*of_run)->evaluation.loss);
+  options.model = options.output;  // once more, from the file
+  options.output = folder / "y.onnx";
+  ASSERT_TRUE(run_export(options).ok());
+  EXPECT_EQ((*read_card(folder / "y.onnx"))->classes, (*of_run)->classes.names);
 }
 
 TEST(ExportJob, VariantsAreOfElasticModels) {

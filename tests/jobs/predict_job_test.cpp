@@ -31,7 +31,7 @@ TEST(PredictJob, NamesClassesOfATrainingMostConfidentFirst) {
   int64_t right = 0;
   for (size_t i = 0; i < all.size(); ++i) {
     ASSERT_EQ(all[i].top.size(), 2U);
-    if (i > 0) EXPECT_GE(all[i - 1].top[0].probability, all[i].top[0].probability);
+    EXPECT_GE(all[i == 0 ? 0 : i - 1].top[0].probability, all[i].top[0].probability);
     right += test::contains(all[i].image, "/" + all[i].top[0].label + "/") ? 1 : 0;
   }
   // The same images are prepared and judged in the same way as by an evaluation.

@@ -111,7 +111,8 @@ TEST(TrainJob, HoldsImagesOutWhereThereIsNoTestPart) {
   EXPECT_EQ(result->validated_on, ValidatedOn::kHeldOut);
   EXPECT_EQ(result->images, 24);
   EXPECT_EQ(result->validation_images, 6);
-  EXPECT_TRUE(contains(listener.notes, "6 of its 30 images are held out")) << listener.notes;
+  EXPECT_TRUE(contains(listener.notes, "6 of its 30 images, some of each class, are held out"))
+      << listener.notes;
   EXPECT_TRUE(contains(listener.notes, "a new classifier for 3 classes")) << listener.notes;
   options.resume = true;
   options.trainer.epochs = 2;
@@ -152,7 +153,7 @@ TEST(TrainJob, RefusesWhatCannotWork) {
   expect([](auto& o) { o.batch = 64; }, "40 images");
   expect([](auto& o) { o.trainer.train = {"nothing*"}; }, "matches no parameter");
   expect([](auto& o) { o.trainer.freeze = {"*"}; }, "freeze");
-  expect([](auto& o) { o.image.size = {8}, o.image.crop = 16; }, "crop 16 is larger than size 8");
+  expect([](auto& o) { o.image.size = {8}, o.image.crop = 16; }, "a crop of 16x16 pixels is larger");
 }
 
 TEST(TrainJob, WritesOnlyWhereItMay) {
@@ -189,7 +190,7 @@ TEST(TrainJob, TrainsElasticallyWithinAShare) {
   const Folder folder;
   TrainJobOptions options = tiny_training(folder);
   options.speedup = 2;
-  options.trainer.epochs = 8;
+  options.trainer.epochs = 30;
   options.elastic.interval_steps = 12;
   Listener listener;
   const auto result = run_train(options, listener.control());

@@ -221,6 +221,31 @@ TEST(RunFolder, OneProcessAtATimeAndLeftoversGo) {
   EXPECT_TRUE(RunFolder::open(folder / "run").ok());
 }
 
+TEST(RunFolder, SaysWhichCheckpointItTriesInstead) {
+  const Folder folder;
+  const Saved saved;
+  auto run = *RunFolder::open(folder / "run");
+  ASSERT_TRUE(saved.save(*run, 1, /*best=*/true).ok());
+  ASSERT_TRUE(saved.save(*run, 2).ok());
+  fs::remove(folder / "run/checkpoints/0000000001/weights.safetensors");
+  std::vector<std::string> warnings;
+  // The best is the oldest, so that what is tried next is newer.
+  EXPECT_EQ(*find_checkpoint(folder / "run", Which::kBest, warnings), folder / "run/checkpoints/0000000002");
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("checkpoint 0000000001 cannot be used"), std::string::npos) << warnings[0];
+  EXPECT_NE(warnings[0].find("trying 0000000002"), std::string::npos) << warnings[0];
+}
+
+TEST(RunFolder, DiscardsWhatItMade) {
+  const Folder folder;
+  RunFolder::discard(*RunFolder::open(folder / "run"));
+  EXPECT_FALSE(fs::exists(folder / "run"));
+  auto run = *RunFolder::open(folder / "run");
+  ASSERT_TRUE(Saved().save(*run, 1).ok());
+  RunFolder::discard(std::move(run));  // keeps what holds a checkpoint
+  EXPECT_TRUE(fs::exists(folder / "run/checkpoints/0000000001"));
+}
+
 TEST(RunFolder, OtherFoldersAreRefused) {
   const Folder folder;
   std::vector<std::string> warnings;

@@ -66,7 +66,7 @@ TEST(Evaluate, WhatDoesNotFitIsRefused) {
   const Net net = make_net(kTinyNet);
   EvaluationOptions options;
   expect_failure(Evaluator::create(net.graph, net.params, cpu_backends(), shapes(5), options),
-                 Code::kInvalidArgument, {"3x32x32", "--size"});
+                 Code::kInvalidArgument, {"3x32x32", "another size"});
   Net boxes = make_net(kTinyNet);
   boxes.graph.mutable_outputs()[0].value = *boxes.graph.find("r");
   expect_failure(count_classes(boxes.graph), Code::kInvalidArgument, {"f32[N,8,8,8]"});

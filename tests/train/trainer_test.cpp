@@ -169,7 +169,7 @@ TEST(Trainer, DivergenceIsNamedAndEarlierCheckpointsStay) {
   TrainerOptions options = tiny_options(3);
   options.schedule.rate = 1e38;
   expect_failure(train(resumed(*run), options), Code::kInvalidArgument,
-                 {"step ", "diverged", "--lr (now ", "--clip-norm", "step 5 is as it was"});
+                 {"step ", "diverged", "learning rate (now ", "clip gradients", "step 5 is as it was"});
   EXPECT_EQ(resumed(*run).state.step, 5);
 }
 
@@ -179,7 +179,7 @@ TEST(Trainer, AFullDiskStopsItAndKeepsWhatWasThere) {
   auto run = *RunFolder::open(folder / "run", disk);
   ASSERT_TRUE(train(tiny_inputs(run.get()), tiny_options(1)).ok());
   disk.make_room(1000);
-  expect_failure(train(resumed(*run), tiny_options(2)), Code::kIo, {"step 10", "No space left", "--resume"});
+  expect_failure(train(resumed(*run), tiny_options(2)), Code::kIo, {"step 10", "No space left", "resume"});
   disk.make_room(size_t{1} << 30);
   EXPECT_EQ(resumed(*run).state.step, 5);
   EXPECT_TRUE(train(resumed(*run), tiny_options(2)).ok());
@@ -211,10 +211,10 @@ TEST(Trainer, WhatCannotBeTrainedIsRefusedAtOnce) {
   TrainerInputs inputs = tiny_inputs();
   TrainerOptions options = tiny_options();
   options.training.step.batch = 41;
-  expect_failure(Trainer::create(inputs, options), Code::kInvalidArgument, {"40 images", "--batch 40"});
+  expect_failure(Trainer::create(inputs, options), Code::kInvalidArgument, {"40 images", "a batch of 40"});
   options = tiny_options();
   options.input.height = 32;
-  expect_failure(Trainer::create(inputs, options), Code::kInvalidArgument, {"--size"});
+  expect_failure(Trainer::create(inputs, options), Code::kInvalidArgument, {"another size"});
   options = tiny_options();
   options.train = {"fc.*", "nothing*"};
   expect_failure(Trainer::create(inputs, options), Code::kInvalidArgument, {"'nothing*'", "fc.w"});
