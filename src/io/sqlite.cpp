@@ -67,9 +67,10 @@ Status SqlDatabase::configure(const SqlFormat& format) {
   sqlite3_db_config(c, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
   // A rollback journal: one file when nobody writes, readable where nothing may be written. EXTRA also syncs
   // the folder, so that a commit survives a loss of power.
-  return run(fmt::format("PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY;"
-                         "PRAGMA synchronous=EXTRA; PRAGMA max_page_count={}",
-                         format.max_bytes / 4096));
+  return run(
+      fmt::format("PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY;"
+                  "PRAGMA synchronous=EXTRA; PRAGMA max_page_count={}",
+                  format.max_bytes / 4096));
 }
 
 Status SqlDatabase::check(const SqlFormat& format) {
@@ -123,7 +124,8 @@ Status SqlDatabase::run(std::string_view sql) {
 
 Result<SqlStatement> SqlDatabase::prepare(std::string_view sql) const {
   sqlite3_stmt* made = nullptr;
-  const int rc = sqlite3_prepare_v2(handle_->connection, sql.data(), static_cast<int>(sql.size()), &made, nullptr);
+  const int rc =
+      sqlite3_prepare_v2(handle_->connection, sql.data(), static_cast<int>(sql.size()), &made, nullptr);
   if (rc != SQLITE_OK) return fail("read", rc);
   return SqlStatement(*this, made);
 }
@@ -164,7 +166,8 @@ SqlStatement::SqlStatement(SqlStatement&& other) noexcept
 SqlStatement::~SqlStatement() { sqlite3_finalize(as_statement(statement_)); }
 
 SqlStatement& SqlStatement::bind(int parameter, std::string_view text) {
-  sqlite3_bind_text(as_statement(statement_), parameter, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
+  sqlite3_bind_text(as_statement(statement_), parameter, text.data(), static_cast<int>(text.size()),
+                    SQLITE_STATIC);
   return *this;
 }
 SqlStatement& SqlStatement::bind(int parameter, double number) {

@@ -25,7 +25,8 @@ class SqlDatabase {
  public:
   // Makes the file when it is not there; opens it for reading when it must not be written. Nothing in the
   // file is trusted: its schema must be the given one to the letter, and all pages are checked. kCorrupt when
-  // it is damaged or of something else, kUnsupported when it is newer, kNotFound when its folder is not there.
+  // it is damaged or of something else, kUnsupported when it is newer, kNotFound when its folder is not
+  // there.
   static Result<std::unique_ptr<SqlDatabase>> open(const std::string& path, const SqlFormat& format);
   ~SqlDatabase();
   SqlDatabase(const SqlDatabase&) = delete;

@@ -136,8 +136,8 @@ Result<ElasticManifest> parse_elastic_manifest(std::string_view text) {
   JsonFields in(object, "");
   ElasticManifest manifest;
   in.read("version", manifest.version, 1, INT32_MAX);
-  LIMBER_TRY(check_format(in, kFormat, manifest.version == 1 ? 1 : kElasticVersion,
-                          "make the model elastic anew"));
+  LIMBER_TRY(
+      check_format(in, kFormat, manifest.version == 1 ? 1 : kElasticVersion, "make the model elastic anew"));
   if (manifest.version > 1) in.read("fingerprint", manifest.fingerprint);
   LIMBER_TRY(in.status());
   if (manifest.version > 1 && !Sha256::is_hex(manifest.fingerprint))

@@ -105,7 +105,8 @@ std::string print(const ElasticModel& model, const Variant& variant);
 Result<Variant> parse_variant(const ElasticModel& model, std::string_view text);
 inline constexpr size_t kMaxBlocks = 4096, kMaxVariantText = size_t{1} << 20;
 
-// As folders of format version 1 hold variants: "0.2.1.-.0@1?0.9". Nothing when the model has no such variant.
+// As folders of format version 1 hold variants: "0.2.1.-.0@1?0.9". Nothing when the model has no such
+// variant.
 std::optional<Variant> parse_positions(const ElasticModel& model, std::string_view text);
 
 }  // namespace limber

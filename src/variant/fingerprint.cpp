@@ -87,7 +87,8 @@ std::string Fingerprints::variant(const ElasticModel& model, const Variant& vari
   }
   for (size_t e = 0; e < model.exits.size(); ++e) {
     // With a confidence an image may leave at any of them.
-    if (variant.confidence > 0 || variant.exit == static_cast<int>(e)) add_exit(sum, model.exits[e], exits_[e]);
+    if (variant.confidence > 0 || variant.exit == static_cast<int>(e))
+      add_exit(sum, model.exits[e], exits_[e]);
   }
   return sum.hex();
 }

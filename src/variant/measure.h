@@ -18,8 +18,8 @@ struct MeasureOptions {
   int min_rounds = 4;     // see TimingOptions
 };
 
-// The quick time of one inference of one sample (1 for every symbolic dimension). Inputs are random numbers, or
-// zeros where they are no floats. Works for a model and for a block.
+// The quick time of one inference of one sample (1 for every symbolic dimension). Inputs are random numbers,
+// or zeros where they are no floats. Works for a model and for a block.
 Result<double> measure_latency(const Graph& graph, std::shared_ptr<Parameters> params,
                                const std::vector<std::shared_ptr<Backend>>& backends,
                                const MeasureOptions& options = {});

@@ -9,13 +9,14 @@
 namespace limber {
 namespace {
 
-constexpr SqlFormat kFormat{.schema = "CREATE TABLE variants ("
-                                      "context TEXT NOT NULL, data TEXT NOT NULL, variant TEXT NOT NULL, "
-                                      "fingerprint TEXT NOT NULL, predicted_s REAL NOT NULL, measured_s REAL, "
-                                      "accuracy REAL NOT NULL, images INTEGER NOT NULL, "
-                                      "memory_bytes INTEGER NOT NULL, parameter_bytes INTEGER NOT NULL, "
-                                      "flops REAL NOT NULL, energy_j REAL, "
-                                      "PRIMARY KEY (context, data, variant)) STRICT, WITHOUT ROWID",
+constexpr SqlFormat kFormat{.schema =
+                                "CREATE TABLE variants ("
+                                "context TEXT NOT NULL, data TEXT NOT NULL, variant TEXT NOT NULL, "
+                                "fingerprint TEXT NOT NULL, predicted_s REAL NOT NULL, measured_s REAL, "
+                                "accuracy REAL NOT NULL, images INTEGER NOT NULL, "
+                                "memory_bytes INTEGER NOT NULL, parameter_bytes INTEGER NOT NULL, "
+                                "flops REAL NOT NULL, energy_j REAL, "
+                                "PRIMARY KEY (context, data, variant)) STRICT, WITHOUT ROWID",
                             .version = 2};
 
 constexpr std::string_view kSelect =
@@ -89,8 +90,9 @@ struct VariantTable::Model {
     LIMBER_ASSIGN(stored.record.variant, parse_variant(names, stored.name));
     const std::string now = fingerprints.variant(names, stored.record.variant);
     if (now == stored.fingerprint) return {};
-    return invalid("'{}' was judged on another model, or its blocks have learnt since: fingerprint {:.12}, now {:.12}",
-                   stored.name, stored.fingerprint, now);
+    return invalid(
+        "'{}' was judged on another model, or its blocks have learnt since: fingerprint {:.12}, now {:.12}",
+        stored.name, stored.fingerprint, now);
   }
 };
 
@@ -201,15 +203,17 @@ Result<std::string> VariantTable::refused() const {
   const std::lock_guard lock(mutex_);
   LIMBER_ASSIGN(const Contents* const now, contents());
   if (!now->refused.empty())
-    return fmt::format("{}: {} of its records do not hold for this model and are left out: {}; judge them again "
-                       "with 'limber search' or 'limber exits'",
-                       file_->path(), now->refused.size(), now->reason);
+    return fmt::format(
+        "{}: {} of its records do not hold for this model and are left out: {}; judge them again "
+        "with 'limber search' or 'limber exits'",
+        file_->path(), now->refused.size(), now->reason);
   const auto old = std::filesystem::path(file_->path()).replace_extension(".mdb");
   std::error_code ignored;
   if (!std::filesystem::exists(old, ignored)) return std::string();
-  return fmt::format("{}: an earlier version wrote it, without the names of what it speaks of; it is not read. Judge "
-                     "variants again with 'limber search' and delete it",
-                     old.string());
+  return fmt::format(
+      "{}: an earlier version wrote it, without the names of what it speaks of; it is not read. Judge "
+      "variants again with 'limber search' and delete it",
+      old.string());
 }
 
 }  // namespace limber

@@ -86,8 +86,7 @@ class VariantReader {
 
   Status place(std::string_view entry) {
     const std::string_view alternative = cut_tail(entry, '=');
-    if (alternative.empty())
-      return invalid("'{}' is not BLOCK=ALTERNATIVE", entry.substr(0, kMaxShown));
+    if (alternative.empty()) return invalid("'{}' is not BLOCK=ALTERNATIVE", entry.substr(0, kMaxShown));
     LIMBER_ASSIGN(const std::string name, read_name(entry));
     const auto found = blocks_.find(name);
     if (found == blocks_.end())
@@ -129,7 +128,8 @@ class VariantReader {
 };
 
 Result<Variant> read_variant(const ElasticModel& model, std::string_view text) {
-  if (text.size() > kMaxVariantText) return invalid("{} characters, at most {}", text.size(), kMaxVariantText);
+  if (text.size() > kMaxVariantText)
+    return invalid("{} characters, at most {}", text.size(), kMaxVariantText);
   VariantReader reader(model);
   const std::string_view confidence = cut_tail(text, '?'), exit = cut_tail(text, '@');
   if (text != kOriginal) {

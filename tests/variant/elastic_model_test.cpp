@@ -222,7 +222,8 @@ TEST(VariantText, IsReadAsItWas) {
     // Names may hold whatever a file has.
     const auto mark = [&](std::string& name) {
       constexpr std::string_view kSigns = ".,=@?% -\n\xc3\x9c\"'/<>";
-      for (auto n = random.below(4); n > 0; --n) name.insert(random.below(name.size()), 1, kSigns[random.below(kSigns.size())]);
+      for (auto n = random.below(4); n > 0; --n)
+        name.insert(random.below(name.size()), 1, kSigns[random.below(kSigns.size())]);
     };
     for (Block& block : model.blocks) {
       mark(block.name);
@@ -304,8 +305,8 @@ TEST(VariantText, PositionsOfFormatOneAreReadAsTheyWere) {
   const ElasticModel model = plain_model();
   EXPECT_EQ(parse_positions(model, "0.2.-.1"), (Variant{{0, 2, Variant::kCovered, 1}}));
   EXPECT_EQ(parse_positions(model, "0.1.0.0@0?0.9"), (Variant{{0, 1, 0, 0}, 0, 0.9}));
-  for (const char* text : {"", "0", "0.0.0", "0.0.0.9", "0.2.0.0", "0.0.0.0@9", "0.0.0.0?2", "original", "a=exp",
-                           "0.0.0.x", "0.0.0.0.0", "12.5"})
+  for (const char* text : {"", "0", "0.0.0", "0.0.0.9", "0.2.0.0", "0.0.0.0@9", "0.0.0.0?2", "original",
+                           "a=exp", "0.0.0.x", "0.0.0.0.0", "12.5"})
     EXPECT_FALSE(parse_positions(model, text).has_value()) << text;
 }
 

@@ -124,9 +124,11 @@ TEST(VariantTableDamage, NothingInTheFileRuns) {
   };
   refused("CREATE TRIGGER t AFTER INSERT ON variants BEGIN DELETE FROM variants; END", Code::kCorrupt,
           "its tables are not those");
-  refused("DROP TABLE variants; CREATE VIEW variants AS WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x FROM r) "
-          "SELECT x FROM r",
-          Code::kCorrupt, "its tables are not those");
+  refused(
+      "DROP TABLE variants; CREATE VIEW variants AS WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x FROM "
+      "r) "
+      "SELECT x FROM r",
+      Code::kCorrupt, "its tables are not those");
   refused("CREATE INDEX i ON variants(abs(images))", Code::kCorrupt, "its tables are not those");
   refused("PRAGMA user_version = 3", Code::kUnsupported, "update Limber");
   refused("PRAGMA application_id = 1", Code::kCorrupt, "another program");
