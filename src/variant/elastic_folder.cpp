@@ -18,8 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kManifest = "manifest.json";
-constexpr size_t kMaxManifest = size_t{64} << 20;
-constexpr size_t kMaxGraphs = size_t{256} << 20;
+// Bytes that are read of a stranger's files: a hundred times what large models have.
+constexpr size_t kMaxManifest = size_t{64} << 20, kMaxGraphs = size_t{256} << 20;
 constexpr std::string_view kConstant = "limber.constant/";
 
 // The files beside the manifest. Their names hold their hash, so that a new one never takes the place of one

@@ -13,8 +13,9 @@
 namespace limber {
 namespace {
 
-constexpr size_t kTuneArenaBytes = size_t{1} << 36;  // of addresses
-constexpr double kNearLimit = 0.95;  // of a share of the latency: times are never quite the same again
+constexpr size_t kTuneArenaBytes = size_t{1}
+                                   << 36;  // of addresses; pages become memory when a step uses them
+constexpr double kNearLimit = 0.95;        // of a share of the latency: times are never quite the same again
 
 void softmax(std::span<const float> logits, std::span<float> to) {
   const float largest = *std::max_element(logits.begin(), logits.end());
