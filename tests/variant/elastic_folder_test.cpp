@@ -140,7 +140,8 @@ TEST(Fingerprint, IsOfStructureAndWeights) {
   const std::string parameter = parameters_of(model.blocks[0].alternatives[0].graph).at(0);
   Tensor weights = *model.params->writable(parameter);
   float& weight = weights.data<float>()[0];
-  differs([&] { weight += 1; }, [&] { weight -= 1; });
+  const float was = weight;
+  differs([&] { weight = was + 1; }, [&] { weight = was; });
   std::string& name = model.blocks[0].alternatives[0].name;
   differs([&] { name += "x"; }, [&] { name.pop_back(); });
   differs([&] { ++model.exits[0].after; }, [&] { --model.exits[0].after; });
