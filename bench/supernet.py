@@ -195,7 +195,7 @@ def measure_search(bench: Bench, folder: Path) -> dict[str, Any]:
 
 def search_whole(bench: Bench, folder: Path, share: float) -> dict[str, Any]:
     """Returns what `limber search` finds when nothing is known."""
-    for file in folder.glob("variants.mdb*"):
+    for file in folder.glob("variants.db*"):
         file.unlink()
     command = ["search", str(folder), "--data", str(DATA), "--latency", f"{share:.0%}", "--json"]
     return dict(common.read_json(bench.call(*command, "--threads", str(bench.arguments.threads)), "limber search"))

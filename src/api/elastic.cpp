@@ -8,8 +8,8 @@
 namespace limber::bridge {
 namespace {
 
-KnownVariant to_known(const VariantRecord& record) {
-  return {.variant = print(record.variant),
+KnownVariant to_known(const ElasticModel& model, const VariantRecord& record) {
+  return {.variant = print(model, record.variant),
           .latency_s = record.latency_s(),
           .measured = record.measured_s.has_value(),
           .accuracy = record.accuracy,
@@ -26,21 +26,23 @@ class OpenElastic : public ElasticHandle {
     const auto index = table_->index();
     if (!index.ok()) return to_error(index.status());
     std::vector<KnownVariant> variants;
-    for (const VariantRecord& record : (*index)->all(context(threads))) variants.push_back(to_known(record));
+    for (const VariantRecord& record : (*index)->all(group(**index, threads)))
+      variants.push_back(to_known(folder_.model, record));
     return variants;
   }
 
   Expected<KnownVariant> choose(const VariantBudget& budget, int threads) const override {
     const auto index = table_->index();
     if (!index.ok()) return to_error(index.status());
-    const VariantRecord* best = (*index)->best(
-        context(threads), {.latency_s = budget.latency_s, .memory_bytes = budget.memory_bytes});
-    if (best != nullptr) return to_known(*best);
+    const VariantGroup known = group(**index, threads);
+    const VariantRecord* best =
+        (*index)->best(known, {.latency_s = budget.latency_s, .memory_bytes = budget.memory_bytes});
+    if (best != nullptr) return to_known(folder_.model, *best);
     return to_error(error(Code::kNotFound,
                           "{}: none of {} known variants ({}) is within {} s and {} bytes; search with this "
                           "budget first",
-                          folder_.path, (*index)->all(context(threads)).size(), context(threads),
-                          budget.latency_s, budget.memory_bytes));
+                          folder_.path, (*index)->all(known).size(), known.context, budget.latency_s,
+                          budget.memory_bytes));
   }
 
   Expected<std::unique_ptr<ModelHandle>> model(const std::string& variant) const override {
@@ -48,16 +50,19 @@ class OpenElastic : public ElasticHandle {
   }
 
  private:
-  static std::string context(int threads) {
+  // Of those judged on different images, which cannot be compared, the ones with most of them.
+  static VariantGroup group(const VariantIndex& index, int threads) {
     BuildSpec spec;
     spec.threads = threads;
-    return machine_context(thread_count(spec));
+    const std::string context = machine_context(thread_count(spec));
+    const VariantGroup* widest = index.widest(context);
+    return widest == nullptr ? VariantGroup{context, ""} : *widest;
   }
 
   Result<limber::Model> make(const std::string& name) const {
     Variant variant = original_variant(folder_.model);
     if (!name.empty()) {
-      LIMBER_ASSIGN(variant, parse_variant(name));
+      LIMBER_ASSIGN(variant, parse_variant(folder_.model, name));
     }
     limber::Model model;
     LIMBER_ASSIGN(model.graph, materialize(folder_.model, variant));
@@ -72,7 +77,7 @@ class OpenElastic : public ElasticHandle {
 Result<std::unique_ptr<ElasticHandle>> open_folder(const std::string& path) {
   LIMBER_TRY(check_folder(path));
   LIMBER_ASSIGN(ElasticFolder folder, load_elastic(path));
-  LIMBER_ASSIGN(auto table, VariantTable::open(variants_in(path)));
+  LIMBER_ASSIGN(auto table, VariantTable::open(variants_in(path), folder.model));
   return std::unique_ptr<ElasticHandle>(std::make_unique<OpenElastic>(std::move(folder), std::move(table)));
 }
 

@@ -175,13 +175,13 @@ Expected<SearchReport> search(const SearchSettings& settings, const Control& con
   if (!outcome.ok()) return to_error(outcome.status());
   SearchReport report{.stopped = outcome->stopped, .limit_s = outcome->limit_s, .within = outcome->within};
   if (outcome->stopped) return report;
-  report.best = {.variant = print(outcome->best.variant),
+  report.best = {.variant = print(outcome->model, outcome->best.variant),
                  .latency_s = outcome->best_s,
                  .measured = true,
                  .accuracy = outcome->best.accuracy,
                  .images = outcome->images.count,
                  .memory_bytes = outcome->best_memory};
-  report.original = {.variant = print(outcome->original),
+  report.original = {.variant = print(outcome->model, outcome->original),
                      .latency_s = outcome->original_s,
                      .measured = true,
                      .accuracy = outcome->original_accuracy,

@@ -81,7 +81,7 @@ Result<std::string> SupernetAnswers::subnets(int count) {
   for (size_t i = 0; i < again; ++i) drifts.push_back(measured[i] / work_.table.samples[i].seconds);
   Json list = Json::array();
   for (size_t i = again; i < variants.size(); ++i) {
-    list.push(Json::object({{"variant", print(variants[i])},
+    list.push(Json::object({{"variant", print(work_.folder.model, variants[i])},
                             {"predicted_ms", 1e3 * work_.table.predict(variants[i])},
                             {"measured_ms", 1e3 * measured[i]}}));
   }
@@ -103,7 +103,7 @@ Result<std::string> SupernetAnswers::search(const std::string& method, double sh
   Json curve = Json::array();
   for (const double accuracy : result.curve) curve.push(accuracy);
   Json out = Json::object({{"accuracy", result.best.accuracy},
-                           {"variant", print(result.best.variant)},
+                           {"variant", print(work_.folder.model, result.best.variant)},
                            {"seconds", now_seconds() - start}});
   out.set("curve", std::move(curve));
   return out.line();
@@ -132,8 +132,8 @@ Result<std::string> SupernetAnswers::reuse(double share, int count) {
     LIMBER_ASSIGN(const auto accuracy, work_.evaluate(std::span(&one.variant, 1), {}));
     alone += now_seconds() - start;
     if (accuracy[0] != one.accuracy)
-      return error(Code::kInternal, "{}: accuracy {} alone, {} among others", print(one.variant), accuracy[0],
-                   one.accuracy);
+      return error(Code::kInternal, "{}: accuracy {} alone, {} among others",
+                   print(work_.folder.model, one.variant), accuracy[0], one.accuracy);
   }
   const auto executed = static_cast<double>(after.executed - before.executed);
   const auto saved = static_cast<double>(after.saved - before.saved);
@@ -147,8 +147,7 @@ Result<std::string> SupernetAnswers::reuse(double share, int count) {
 }
 
 Result<std::string> SupernetAnswers::accuracy(const std::string& variant) {
-  LIMBER_ASSIGN(const Variant parsed, parse_variant(variant));
-  LIMBER_TRY(check_variant(work_.folder.model, parsed));
+  LIMBER_ASSIGN(const Variant parsed, parse_variant(work_.folder.model, variant));
   LIMBER_ASSIGN(const auto accuracy, work_.evaluate(std::span(&parsed, 1), {}));
   LIMBER_ASSIGN(const double measured,
                 measure_variant(work_.folder.model, parsed, work_.backends,
@@ -171,7 +170,7 @@ Result<std::string> SupernetAnswers::uniform(const std::string& alternative, dou
     }
     if (work_.table.predict(variant) <= share * work_.table.original()) break;
   }
-  return Json::object({{"variant", print(variant)},
+  return Json::object({{"variant", print(work_.folder.model, variant)},
                        {"blocks", places.size()},
                        {"share", work_.table.predict(variant) / work_.table.original()}})
       .line();

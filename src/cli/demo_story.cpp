@@ -320,7 +320,7 @@ Status Story::search() {
                                .promised_share = found.best_s / found.original_s,
                                .promised_s = found.best_s,
                                .promised_accuracy = found.best.accuracy,
-                               .variant = print(found.best.variant),
+                               .variant = print(work->folder.model, found.best.variant),
                                .file = fmt::format("subnet-{}.onnx", percent)});
     result(fmt::format("within {} %: {} of {}, {:.1f} % right ({} variants tried)", percent,
                        show_seconds(found.best_s), show_seconds(found.original_s), 100 * found.best.accuracy,
@@ -333,7 +333,7 @@ Status Story::search() {
 
 Result<std::string> Story::export_variant(const ElasticFolder& folder, const Variant& variant,
                                           const std::string& name, int64_t& parameters) {
-  begin("export", {folder.path, "--variant", print(variant), "-o", in(name)});
+  begin("export", {folder.path, "--variant", print(folder.model, variant), "-o", in(name)});
   LIMBER_ASSIGN(const Graph graph, materialize(folder.model, variant));
   LIMBER_TRY(export_onnx(graph, *folder.model.params, in(name), {}));
   LIMBER_TRY(done());
@@ -350,7 +350,7 @@ Status Story::run_subnets() {
   LIMBER_ASSIGN(files[0], export_variant(folder, original_variant(folder.model), "original.onnx",
                                          report_.original_parameters));
   for (DemoBudget& budget : report_.budgets) {
-    LIMBER_ASSIGN(const Variant variant, parse_variant(budget.variant));
+    LIMBER_ASSIGN(const Variant variant, parse_variant(folder.model, budget.variant));
     LIMBER_ASSIGN(std::string file, export_variant(folder, variant, budget.file, budget.parameters));
     files.push_back(std::move(file));
   }

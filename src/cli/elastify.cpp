@@ -38,7 +38,8 @@ void print_blocks(const ElasticModel& model) {
 void print_json(const ElastifyOutcome& outcome) {
   Json tuned = Json::array();
   for (const TunedVariant& one : outcome.judged)
-    tuned.push(Json::object({{"variant", print(one.variant)}, {"accuracy", one.accuracy}}));
+    tuned.push(
+        Json::object({{"variant", print(outcome.folder.model, one.variant)}, {"accuracy", one.accuracy}}));
   Json out = Json::object({{"folder", outcome.folder.path},
                            {"blocks", outcome.folder.model.blocks.size()},
                            {"alternatives", outcome.alternatives},
@@ -63,7 +64,7 @@ void print_tables(const ElastifyJobOptions& job, const ElastifyOutcome& outcome)
     Table table({{""}, {"accuracy", true}, {"variant"}});
     for (const TunedVariant& one : outcome.judged)
       table.add({&one == &outcome.judged[0] ? "original" : "tuned", show_accuracy(one.accuracy, images),
-                 print(one.variant)});
+                 print(outcome.folder.model, one.variant)});
     fmt::print("\n{}accuracies are of {}\n", table.text(), outcome.images.text());
   }
   fmt::print("next: limber search {} --data {} --latency 60%\n", job.output, job.data);

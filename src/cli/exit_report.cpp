@@ -85,7 +85,7 @@ void print_points(const ExitsOutcome& found) {
 void print_json(const ExitsOutcome& found) {
   const double full = found.full_seconds();
   Json out = Json::object({{"folder", found.folder.path},
-                           {"variant", print(found.variant)},
+                           {"variant", print(found.folder.model, found.variant)},
                            {"storage", found.storage},
                            {"tuned_storage", found.tuned_storage},
                            {"full_s", full},
@@ -123,9 +123,10 @@ void print_tables(const ExitsOutcome& found, double latency) {
              show_percent(found.real.seconds / found.real.full_seconds), found.real.images);
   if (latency > 0) {
     const ExitsOutcome::Forced forced = found.within(latency);
-    fmt::print("within the latency: {}, {}\n", print(forced.variant), show_seconds(forced.seconds));
+    fmt::print("within the latency: {}, {}\n", print(found.folder.model, forced.variant),
+               show_seconds(forced.seconds));
   }
-  fmt::print("variant {}\n", print(found.variant));
+  fmt::print("variant {}\n", print(found.folder.model, found.variant));
 }
 
 }  // namespace limber

@@ -21,10 +21,11 @@ struct SearchCommand {
 void print_json(const SearchOutcome& outcome) {
   Json list = Json::array();
   for (const Scored& s : outcome.front)
-    list.push(
-        Json::object({{"variant", print(s.variant)}, {"predicted_s", s.seconds}, {"accuracy", s.accuracy}}));
+    list.push(Json::object({{"variant", print(outcome.model, s.variant)},
+                            {"predicted_s", s.seconds},
+                            {"accuracy", s.accuracy}}));
   const Scored& best = outcome.best;
-  Json out = Json::object({{"variant", print(best.variant)},
+  Json out = Json::object({{"variant", print(outcome.model, best.variant)},
                            {"accuracy", best.accuracy},
                            {"predicted_s", best.seconds},
                            {"measured_s", outcome.best_s},
@@ -52,8 +53,8 @@ void print_table(const SearchOutcome& outcome) {
   Table table({{""}, {"latency", true}, {"of original", true}, {"accuracy", true}, {"variant"}});
   const auto row = [&](const std::string& name, double seconds, const std::string& accuracy,
                        const Variant& variant) {
-    table.add(
-        {name, show_seconds(seconds), show_percent(seconds / outcome.original_s), accuracy, print(variant)});
+    table.add({name, show_seconds(seconds), show_percent(seconds / outcome.original_s), accuracy,
+               print(outcome.model, variant)});
   };
   const int64_t images = outcome.images.count;
   row("original", outcome.original_s, show_accuracy(outcome.original_accuracy, images), outcome.original);
@@ -65,7 +66,7 @@ void print_table(const SearchOutcome& outcome) {
              show_seconds(outcome.seconds), outcome.known, show_percent(outcome.reuse_saving));
   fmt::print("accuracies are of {}\n", outcome.images.text());
   fmt::print("next: limber export {} --variant {} -o subnet.onnx\n", outcome.folder,
-             print(outcome.best.variant));
+             print(outcome.model, outcome.best.variant));
 }
 
 Result<int> search(const SearchCommand& options) {

@@ -162,9 +162,17 @@ Status read_input(const json& object, Preprocess& input) {
   return check_preprocess(input);
 }
 
+namespace {
+
+// FNV was the only one once.
+const char* sum_name(FileRecord::Sum sum) { return sum == FileRecord::Sum::kXxh3 ? "xxh3" : "hash"; }
+
+}  // namespace
+
 ordered_json write_files(const std::map<std::string, FileRecord>& files) {
   ordered_json out = ordered_json::object();
-  for (const auto& [name, file] : files) out[name] = {{"bytes", file.bytes}, {"hash", format_hex(file.hash)}};
+  for (const auto& [name, file] : files)
+    out[name] = {{"bytes", file.bytes}, {sum_name(file.sum), format_hex(file.hash)}};
   return out;
 }
 
@@ -175,7 +183,9 @@ Status read_files(const json& object, std::map<std::string, FileRecord>& files) 
     int64_t bytes = 0;
     FileRecord record;
     in.read("bytes", bytes, 0, INT64_MAX);
-    in.read_hex("hash", record.hash);
+    LIMBER_TRY(in.status());
+    record.sum = value.contains("hash") ? FileRecord::Sum::kFnv : FileRecord::Sum::kXxh3;
+    in.read_hex(sum_name(record.sum), record.hash);
     LIMBER_TRY(in.status());
     record.bytes = static_cast<uint64_t>(bytes);
     files[name] = record;

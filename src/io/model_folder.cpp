@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/hash.h"
 #include "base/memory.h"
 
@@ -23,16 +25,26 @@ bool all_finite(const Tensor& tensor) {
   return sum == 0.F;
 }
 
+uint64_t xxh3(std::span<const std::string_view> parts) {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), XXH3_freeState);
+  LIMBER_ASSERT(state != nullptr);
+  XXH3_64bits_reset(state.get());
+  for (const std::string_view part : parts) XXH3_64bits_update(state.get(), part.data(), part.size());
+  return XXH3_64bits_digest(state.get());
+}
+
+uint64_t fnv(std::span<const std::string_view> parts, uint64_t bytes) {
+  Hasher hasher;
+  for (const std::string_view part : parts) hasher.add_part(part);
+  return hasher.add(bytes).digest();
+}
+
 }  // namespace
 
-FileRecord record_of(std::span<const std::string_view> parts) {
-  FileRecord record;
-  Hasher hasher;
-  for (const std::string_view part : parts) {
-    hasher.add_part(part);
-    record.bytes += part.size();
-  }
-  record.hash = hasher.add(record.bytes).digest();
+FileRecord record_of(std::span<const std::string_view> parts, FileRecord::Sum sum) {
+  FileRecord record{.sum = sum};
+  for (const std::string_view part : parts) record.bytes += part.size();
+  record.hash = sum == FileRecord::Sum::kXxh3 ? xxh3(parts) : fnv(parts, record.bytes);
   return record;
 }
 
@@ -51,7 +63,7 @@ Result<std::shared_ptr<const MappedFile>> map_checked(const std::string& path, c
   const std::string_view text = text_of(*file);
   if (text.size() != record.bytes)
     return corrupt("{}: {} bytes, the manifest says {}", path, text.size(), record.bytes);
-  const bool same = record_of({&text, 1}) == record;
+  const bool same = record_of({&text, 1}, record.sum) == record;
   page_out(text.data(), text.size());
   if (!same) return corrupt("{}: its bytes are not those the manifest was written for", path);
   return file;

@@ -11,12 +11,15 @@
 
 namespace limber {
 
-// What a manifest says about another file. The hash finds damage; it does not stop someone who means harm.
+// What a manifest says about another file. The sum finds damage; it does not stop someone who means harm.
 struct FileRecord {
+  enum class Sum : uint8_t { kXxh3, kFnv };  // FNV: in folders of 0.1, which are read
+
   uint64_t bytes = 0, hash = 0;
+  Sum sum = Sum::kXxh3;
   bool operator==(const FileRecord&) const = default;
 };
-FileRecord record_of(std::span<const std::string_view> parts);
+FileRecord record_of(std::span<const std::string_view> parts, FileRecord::Sum sum = FileRecord::Sum::kXxh3);
 Result<FileRecord> record_of(const std::string& path);
 
 std::string_view text_of(const MappedFile& file);

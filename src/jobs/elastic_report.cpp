@@ -35,7 +35,7 @@ VariantPoint::Kind kind_of(const ElasticModel& model, const Variant& variant) {
 }
 
 VariantPoint point_of(const ElasticModel& model, const VariantRecord& record) {
-  return {.name = print(record.variant),
+  return {.name = print(model, record.variant),
           .kind = kind_of(model, record.variant),
           .predicted_s = record.predicted_s,
           .measured_s = record.measured_s.value_or(0),
@@ -46,16 +46,12 @@ VariantPoint point_of(const ElasticModel& model, const VariantRecord& record) {
 
 Status read_variants(const std::string& folder, const ElasticModel& model, ElasticReport& report) {
   if (!std::filesystem::exists(variants_in(folder))) return {};
-  LIMBER_ASSIGN(const auto table, VariantTable::open(variants_in(folder)));
+  LIMBER_ASSIGN(const auto table, VariantTable::open(variants_in(folder), model));
   LIMBER_ASSIGN(const auto index, table->index());
-  for (const std::string& context : index->contexts()) {
-    ElasticReport::Machine machine{context, {}, {}};
-    for (const VariantRecord& record : index->all(context)) {
-      if (check_variant(model, record.variant).ok()) machine.points.push_back(point_of(model, record));
-    }
-    for (const VariantRecord* record : index->front(context)) {
-      if (check_variant(model, record->variant).ok()) machine.front.push_back(point_of(model, *record));
-    }
+  for (const VariantGroup& group : index->groups()) {
+    ElasticReport::Machine machine{fmt::format("{} on {}", group.data, group.context), {}, {}};
+    for (const VariantRecord& record : index->all(group)) machine.points.push_back(point_of(model, record));
+    for (const VariantRecord* record : index->front(group)) machine.front.push_back(point_of(model, *record));
     report.machines.push_back(std::move(machine));
   }
   return {};

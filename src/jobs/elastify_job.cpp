@@ -39,11 +39,11 @@ double read_seconds(const ElasticInfo& info, const char* name) {
   return std::max(seconds, 0.0);
 }
 
-// What was found out about variants does not hold for alternatives that are taught further.
-Status forget_variants(const std::string& folder) {
-  if (!std::filesystem::exists(variants_in(folder))) return {};
-  LIMBER_ASSIGN(const auto table, VariantTable::open(variants_in(folder)));
-  return table->erase_all();
+// What was found out about variants whose alternatives have learnt since.
+Status forget_variants(const ElasticFolder& folder) {
+  if (!std::filesystem::exists(variants_in(folder.path))) return {};
+  LIMBER_ASSIGN(const auto table, VariantTable::open(variants_in(folder.path), folder.model));
+  return table->erase_refused();
 }
 
 // Are these the weights that the elastic model was made from?
@@ -327,7 +327,7 @@ Status Elastification::teach() {
   };
   how.save = [&](double seconds, const std::vector<Variant>& chosen) {
     folder.info.notes[kTaughtNote] = fmt::format("{:.1f}", seconds);
-    folder.info.notes[std::string(kTunedNote)] = tuned_note(chosen);
+    folder.info.notes[std::string(kTunedNote)] = tuned_note(folder.model, chosen);
     return save();
   };
   LIMBER_ASSIGN(const Elastified done, teach_alternatives(folder.model, data_, backends_, how));
@@ -377,12 +377,12 @@ Result<ElastifyOutcome> Elastification::run() {
   bool time = teaches();
   if (is_elastic(job_.output)) {
     LIMBER_TRY(go_on());
-    LIMBER_TRY(forget_variants(job_.output));
     time = time && left() > 0;
   } else {
     LIMBER_TRY(make());
   }
   LIMBER_TRY(time ? teach() : recall());
+  LIMBER_TRY(forget_variants(out_.folder));
   out_.stopped = control_.stop_asked();
   if (out_.stopped) {
     out_.judged.clear();

@@ -16,7 +16,6 @@
 namespace limber {
 namespace {
 
-constexpr const char* kBlocksNote = "exits blocks";  // the variant whose blocks they are for
 constexpr const char* kExitsHeldNote = "exits held out";
 constexpr size_t kMostHeld = 5000, kMostTest = 10000;
 constexpr double kTimingSeconds = 0.1;  // of each stage
@@ -197,11 +196,14 @@ ExitOptions ExitMaker::exit_options() const {
 
 Status ExitMaker::find_blocks() {
   blocks_ = original_variant(model());
-  const auto note = folder().info.notes.find(kBlocksNote);
+  const auto note = folder().info.notes.find(std::string(kExitBlocksNote));
   if (note == folder().info.notes.end()) return {};
-  LIMBER_ASSIGN(blocks_, parse_variant(note->second));
-  return check_variant(model(), blocks_)
-      .in(fmt::format("{}: note '{}'; make exits anew (again)", folder().path, kBlocksNote));
+  auto blocks = parse_variant(model(), note->second);
+  if (!blocks.ok())
+    return blocks.status().in(
+        fmt::format("{}: note '{}'; make exits anew (again)", folder().path, kExitBlocksNote));
+  blocks_ = *std::move(blocks);
+  return {};
 }
 
 // The best of those that were tuned when the model became elastic.
@@ -222,7 +224,7 @@ Status ExitMaker::make_exits() {
                                                                             work_->backends, exit_options()));
   out_.stopped = out_.report.stopped;
   blocks_ = out_.report.variant;
-  folder().info.notes[kBlocksNote] = print(blocks_);
+  folder().info.notes[std::string(kExitBlocksNote)] = print(model(), blocks_);
   if (model().exits.empty()) return error(Code::kResourceExhausted, "stopped before there was an exit");
   return save_elastic(folder().path, model(), folder().info);
 }
@@ -271,21 +273,21 @@ Status ExitMaker::calibrate() {
 // What is known of variants with exits that are not there any more.
 Status forget_exits(VariantTable& table) {
   LIMBER_ASSIGN(const auto index, table.index());
-  for (const std::string& context : index->contexts()) {
-    if (!is_exits_context(context)) continue;
-    for (const VariantRecord& record : index->all(context)) LIMBER_TRY(table.erase(context, record.variant));
+  for (const VariantGroup& group : index->groups()) {
+    if (!is_exits_context(group.context)) continue;
+    for (const VariantRecord& record : index->all(group)) LIMBER_TRY(table.erase(group, record.variant));
   }
-  return {};
+  return table.erase_refused();
 }
 
 // The variant with the confidence, one for each exit that always ends it, and the model to compare them with.
 Status ExitMaker::keep_records() {
-  LIMBER_ASSIGN(const auto table, VariantTable::open(variants_in(folder().path)));
+  LIMBER_ASSIGN(const auto table, VariantTable::open(variants_in(folder().path), model()));
   if (made_) LIMBER_TRY(forget_exits(*table));
   std::vector<VariantRecord> records;
   const auto add = [&](const Variant& variant, double predicted, double accuracy) -> Status {
     LIMBER_ASSIGN(const GraphCost cost, cost_of(model(), variant));
-    records.push_back({.context = exits_context(work_->threads),
+    records.push_back({.group = {exits_context(work_->threads), held_.name()},
                        .variant = variant,
                        .predicted_s = predicted,
                        .accuracy = accuracy,

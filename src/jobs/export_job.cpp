@@ -47,7 +47,7 @@ Result<Model> load_variant(const ExportJobOptions& options, std::optional<ModelC
   card = ModelCard{folder.info.input, folder.info.classes};
   Variant variant = original_variant(folder.model);
   if (!options.variant.empty()) {
-    LIMBER_ASSIGN(variant, parse_variant(options.variant));
+    LIMBER_ASSIGN(variant, parse_variant(folder.model, options.variant));
   }
   Model model;
   LIMBER_ASSIGN(model.graph, materialize(folder.model, variant));

@@ -119,6 +119,7 @@ Result<SearchOutcome> find_variant(const SearchJobOptions& job, ElasticWork& wor
   const double start = now_seconds();
   LIMBER_ASSIGN(const auto journal, SearchJournal::open(work));
   SearchOutcome outcome{.folder = work.folder.path, .images = work.judged};
+  outcome.model = work.folder.model;
   outcome.original = original_variant(work.folder.model);
   LIMBER_ASSIGN(const auto accuracy, work.evaluate(std::span(&outcome.original, 1), control));
   outcome.original_accuracy = accuracy[0];

@@ -29,6 +29,7 @@ struct SearchOutcome {
   size_t evaluated = 0, known = 0;  // variants, now and before
   double reuse_saving = 0;          // share of the work that shared beginnings saved
 
+  ElasticModel model;  // whose variants these are
   Variant original;
   double original_s = 0, original_accuracy = 0;
   int64_t original_parameters = 0;

@@ -2,57 +2,23 @@
 
 #include <set>
 
-#include "base/hash.h"
-
 namespace limber {
-namespace {
-
-constexpr const char* kNote = "search";  // says which images the accuracies in the table are of
-
-std::string name_of(const EvaluationSet& set) {
-  Hasher hasher;
-  for (size_t b = 0; b < set.images.size(); ++b) {
-    hasher.add({reinterpret_cast<const char*>(set.images[b].raw()), set.images[b].bytes()});
-    for (const int64_t label : set.labels[b]) hasher.add(static_cast<uint64_t>(label));
-  }
-  return fmt::format("{} images {:016x}", set.count(), hasher.digest());
-}
-
-}  // namespace
 
 Result<std::unique_ptr<SearchJournal>> SearchJournal::open(ElasticWork& work) {
-  LIMBER_ASSIGN(auto table, VariantTable::open(variants_in(work.folder.path)));
+  LIMBER_ASSIGN(auto table, VariantTable::open(variants_in(work.folder.path), work.folder.model));
   std::unique_ptr<SearchJournal> journal(new SearchJournal(work, std::move(table)));
-  std::string& note = work.folder.info.notes[kNote];
-  const std::string name = name_of(work.images);
-  if (note != name) {
-    LIMBER_TRY(journal->forget());
-    note = name;
-    LIMBER_TRY(save_elastic_info(work.folder.path, work.folder.info));
-  }
   LIMBER_TRY(journal->read());
   return journal;
-}
-
-Status SearchJournal::forget() {
-  LIMBER_ASSIGN(const auto index, table_->index());
-  for (const std::string& context : index->contexts()) {
-    if (is_exits_context(context)) continue;  // none of the search's
-    for (const VariantRecord& record : index->all(context))
-      LIMBER_TRY(table_->erase(context, record.variant));
-  }
-  return {};
 }
 
 Status SearchJournal::read() {
   LIMBER_ASSIGN(const auto index, table_->index());
   std::set<std::vector<int>> seen;
-  for (const std::string& context : index->contexts()) {
-    if (is_exits_context(context)) continue;
-    for (const VariantRecord& record : index->all(context)) {
+  for (const VariantGroup& group : index->groups()) {
+    if (group.data != images_ || is_exits_context(group.context)) continue;  // exits are none of the search's
+    for (const VariantRecord& record : index->all(group)) {
       const Variant& variant = record.variant;
-      if (record.images != work_.images.count()) continue;
-      if (!check_variant(work_.folder.model, variant).ok() || !seen.insert(variant.choices).second) continue;
+      if (!seen.insert(variant.choices).second) continue;
       known_.push_back({variant, work_.table.predict(variant), record.accuracy});
     }
   }
@@ -61,7 +27,8 @@ Status SearchJournal::read() {
 
 Result<VariantRecord> SearchJournal::record(const Scored& scored) const {
   LIMBER_ASSIGN(const GraphCost cost, cost_of(work_.folder.model, scored.variant));
-  VariantRecord record{.context = work_.context(), .variant = scored.variant, .predicted_s = scored.seconds};
+  VariantRecord record{
+      .group = {work_.context(), images_}, .variant = scored.variant, .predicted_s = scored.seconds};
   record.accuracy = scored.accuracy;
   record.images = work_.images.count();
   record.parameter_bytes = cost.parameter_bytes;

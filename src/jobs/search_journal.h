@@ -14,8 +14,8 @@ namespace limber {
 
 class SearchJournal {
  public:
-  // Accuracies on other images, or with other labels, cannot be compared: what the table has of those is
-  // forgotten, and the folder's notes say what it is about from now on.
+  // Accuracies on other images, or with other labels, cannot be compared: what the table has of those stays
+  // there and is not looked at.
   static Result<std::unique_ptr<SearchJournal>> open(ElasticWork& work);
 
   // What was evaluated before, on any machine; seconds are as the table of `work` predicts them.
@@ -26,13 +26,13 @@ class SearchJournal {
 
  private:
   SearchJournal(const ElasticWork& work, std::unique_ptr<VariantTable> table)
-      : work_(work), table_(std::move(table)) {}
-  Status forget();
+      : work_(work), table_(std::move(table)), images_(work.images.name()) {}
   Status read();
   Result<VariantRecord> record(const Scored& scored) const;
 
   const ElasticWork& work_;
   const std::unique_ptr<VariantTable> table_;
+  const std::string images_;  // as the table calls them
   std::vector<Scored> known_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
 #include "ops/op_def.h"
 #include "passes/classifier.h"
 #include "runtime/compile.h"
@@ -47,6 +48,16 @@ int64_t EvaluationSet::count() const {
   int64_t sum = 0;
   for (const Tensor& batch : images) sum += batch.shape().dim(0);
   return sum;
+}
+
+std::string EvaluationSet::name() const {
+  Hasher hasher;
+  for (size_t b = 0; b < images.size(); ++b) {
+    hasher.add({static_cast<const char*>(images[b].raw()), images[b].bytes()});
+    for (size_t i = 0; b < labels.size() && i < labels[b].size(); ++i)
+      hasher.add(static_cast<uint64_t>(labels[b][i]));
+  }
+  return fmt::format("{} images {:016x}", count(), hasher.digest());
 }
 
 Result<EvaluationSet> load_evaluation_set(Loader& loader, int64_t count) {

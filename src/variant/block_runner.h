@@ -23,6 +23,8 @@ struct EvaluationSet {
   std::vector<std::vector<int64_t>> labels;  // by batch and image; empty: see label_by_original()
 
   int64_t count() const;  // images
+  // "200 images 0123456789abcdef": equal names, equal images and labels. For VariantGroup::data.
+  std::string name() const;
 };
 
 // The first `count` images of the loader's data set, or all when it is 0, in the loader's order of epoch 0.

@@ -5,10 +5,12 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include "io/json_fields.h"
 #include "io/safetensors.h"
 #include "ir/text_format.h"
+#include "variant/fingerprint.h"
 
 namespace limber {
 namespace {
@@ -16,8 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kManifest = "manifest.json";
-constexpr size_t kMaxManifest = size_t{64} << 20;
-constexpr size_t kMaxGraphs = size_t{256} << 20;
+// Bytes that are read of a stranger's files: a hundred times what large models have.
+constexpr size_t kMaxManifest = size_t{64} << 20, kMaxGraphs = size_t{256} << 20;
 constexpr std::string_view kConstant = "limber.constant/";
 
 // The files beside the manifest. Their names hold their hash, so that a new one never takes the place of one
@@ -142,6 +144,8 @@ class Saver {
 
   Status save(const ElasticModel& model, const ElasticInfo& info) {
     manifest_.info = info;
+    LIMBER_ASSIGN(const Fingerprints fingerprints, Fingerprints::of(model));
+    manifest_.fingerprint = fingerprints.model();
     Status status = write_parts(model);
     if (status.ok()) status = files_.write(manifest_in(folder_), format_elastic_manifest(manifest_));
     if (!status.ok()) {
@@ -326,6 +330,34 @@ class Loader {
   ElasticModel model_;
 };
 
+// Alternatives may have come before those that exits were taught with, and moved them: a position that is
+// neither the original nor a tuned copy speaks of something else.
+bool suits_exits(const ElasticModel& model, const Variant& variant) {
+  for (size_t b = 0; b < model.blocks.size(); ++b) {
+    const int choice = variant.choices[b];
+    if (choice > 0 && model.blocks[b].alternatives[static_cast<size_t>(choice)].name != kTunedAlternative)
+      return false;
+  }
+  return true;
+}
+
+// Notes of version 1. What cannot be trusted stays as it is, which nobody can read: its reader names the
+// remedy.
+void name_variants(ElasticFolder& folder) {
+  for (const std::string_view key : {kTunedNote, kExitBlocksNote}) {
+    const auto note = folder.info.notes.find(std::string(key));
+    if (note == folder.info.notes.end()) continue;
+    std::string named;
+    std::istringstream words(note->second);
+    for (std::string word; words >> word;) {
+      const auto variant = parse_positions(folder.model, word);
+      const bool sure = variant && (key == kTunedNote || suits_exits(folder.model, *variant));
+      named += (named.empty() ? "" : " ") + (sure ? print(folder.model, *variant) : word);
+    }
+    note->second = named;
+  }
+}
+
 }  // namespace
 
 Status save_elastic(const std::string& path, const ElasticModel& model, const ElasticInfo& info,
@@ -357,10 +389,12 @@ Result<ElasticFolder> load_elastic(const std::string& path) {
   for (int attempt = 1, same = 0;; ++attempt) {
     LIMBER_ASSIGN(const std::string text, read_manifest(path));
     LIMBER_ASSIGN(ElasticManifest manifest, parse_manifest_of(path, text));
-    ElasticFolder folder{path, manifest.info, {}};
+    ElasticFolder folder{path, manifest.info, manifest.fingerprint, {}};
+    const bool by_positions = manifest.version == 1;
     auto model = Loader(path, std::move(manifest)).load();
     if (model.ok()) {
       folder.model = *std::move(model);
+      if (by_positions) name_variants(folder);
       return folder;
     }
     const auto now = read_manifest(path);
@@ -383,6 +417,6 @@ bool is_elastic(const std::string& path) {
   return manifest.ok() || manifest.status().code() == Code::kUnsupported;
 }
 
-std::string variants_in(const std::string& path) { return path + "/variants.mdb"; }
+std::string variants_in(const std::string& path) { return path + "/variants.db"; }
 
 }  // namespace limber

@@ -12,6 +12,7 @@ namespace limber {
 struct ElasticFolder {
   std::string path;
   ElasticInfo info;
+  std::string fingerprint;  // of the model as it was saved; empty when a version before 2 saved it
   // Exactly the graphs that were saved. Parameters stay in the mapped files: those that nobody reads cost no
   // memory. They live on when the folder is saved anew or removed.
   ElasticModel model;

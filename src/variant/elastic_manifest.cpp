@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/hash.h"
+#include "base/sha256.h"
 #include "io/json_fields.h"
 #include "variant/elastic_model.h"
 
@@ -13,7 +14,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "limber elastic model";
-constexpr int kMaxDepth = 12;
+constexpr int kMaxDepth = 12;              // of nested JSON; ours has 7
 constexpr size_t kMaxAlternatives = 1024;  // of one block
 constexpr size_t kMaxExits = 1024;
 
@@ -114,7 +115,8 @@ Status read_parts(JsonFields& in, ElasticManifest& manifest) {
 }  // namespace
 
 std::string format_elastic_manifest(const ElasticManifest& manifest) {
-  ordered_json out = {{"format", kFormat}, {"version", kElasticVersion}};
+  ordered_json out = {{"format", kFormat}, {"version", manifest.version}};
+  if (manifest.version > 1) out["fingerprint"] = manifest.fingerprint;
   out["input"] = write_input(manifest.info.input);
   out["classes"] = manifest.info.classes;
   out["notes"] = manifest.info.notes;
@@ -132,8 +134,14 @@ std::string format_elastic_manifest(const ElasticManifest& manifest) {
 Result<ElasticManifest> parse_elastic_manifest(std::string_view text) {
   LIMBER_ASSIGN(const json object, parse_json_object(text, kMaxDepth));
   JsonFields in(object, "");
-  LIMBER_TRY(check_format(in, kFormat, kElasticVersion, "make the model elastic anew"));
   ElasticManifest manifest;
+  in.read("version", manifest.version, 1, INT32_MAX);
+  LIMBER_TRY(
+      check_format(in, kFormat, manifest.version == 1 ? 1 : kElasticVersion, "make the model elastic anew"));
+  if (manifest.version > 1) in.read("fingerprint", manifest.fingerprint);
+  LIMBER_TRY(in.status());
+  if (manifest.version > 1 && !Sha256::is_hex(manifest.fingerprint))
+    return corrupt("'fingerprint' should be 64 hexadecimal digits");
   LIMBER_TRY(read_parts(in, manifest));
   // Whatever else was changed, the text would not be written so.
   if (format_elastic_manifest(manifest) != text) return corrupt("'check' does not match: damaged, or edited");

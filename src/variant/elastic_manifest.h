@@ -12,7 +12,11 @@
 
 namespace limber {
 
-inline constexpr int kElasticVersion = 1;
+// 1: notes hold variants by positions, and there is no fingerprint. Read, and converted on load.
+inline constexpr int kElasticVersion = 2;
+
+// Notes whose words are variants as print() gives them: which were tuned, and the one that exits are for.
+inline constexpr std::string_view kTunedNote = "tuned", kExitBlocksNote = "exits blocks";
 
 // What people and programs know of a model beside its graphs and weights.
 struct ElasticInfo {
@@ -45,6 +49,8 @@ struct ExitRecord {
 };
 
 struct ElasticManifest {
+  int version = kElasticVersion;
+  std::string fingerprint;  // Fingerprints::model(); empty in version 1
   ElasticInfo info;
   GraphRecord base;
   std::vector<BlockRecord> blocks;

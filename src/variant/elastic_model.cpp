@@ -1,7 +1,6 @@
 #include "variant/elastic_model.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
@@ -208,31 +207,6 @@ Result<GraphCost> sum_costs(std::span<const Graph* const> graphs, int64_t batch)
   return cost;
 }
 
-// --- text -----------------------------------------------------------------------------------------------
-
-template <typename T>
-bool read_number(std::string_view text, T& number) {
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && at == end;
-}
-
-// Cuts what follows `mark` off `text`; nothing when the mark is not there.
-std::string_view cut_tail(std::string_view& text, char mark, bool& found) {
-  const size_t at = text.find(mark);
-  found = at != std::string_view::npos;
-  if (!found) return {};
-  const std::string_view tail = text.substr(at + 1);
-  text = text.substr(0, at);
-  return tail;
-}
-
-Status bad_variant(std::string_view text, std::string_view what) {
-  return invalid(
-      "variant '{}': {}; expected alternatives by block such as 0.2.1.-.0, then @EXIT, then ?CONFIDENCE",
-      text.substr(0, 80), what);
-}
-
 }  // namespace
 
 Status check_elastic(const ElasticModel& model) {
@@ -253,8 +227,8 @@ Variant original_variant(const ElasticModel& model) { return {std::vector<int>(m
 
 Status check_variant(const ElasticModel& model, const Variant& variant) {
   if (variant.choices.size() != model.blocks.size())
-    return invalid("variant '{}' has {} choices for {} blocks; is it one of another model?", print(variant),
-                   variant.choices.size(), model.blocks.size());
+    return invalid("{} choices for {} blocks; is it a variant of another model?", variant.choices.size(),
+                   model.blocks.size());
   LIMBER_TRY(check_ending(model, variant));
   for (int b = 0; b < num_blocks(model); b += chosen(model, variant, b).span)
     LIMBER_TRY(check_choice(model, variant, b));
@@ -334,39 +308,6 @@ Result<GraphCost> cost_of(const Graph& graph, int64_t batch) {
 Result<GraphCost> cost_of(const ElasticModel& model, const Variant& variant, int64_t batch) {
   LIMBER_ASSIGN(const auto graphs, graphs_of(model, variant));
   return sum_costs(graphs, batch);
-}
-
-std::string print(const Variant& variant) {
-  std::string text;
-  for (const int choice : variant.choices) {
-    if (!text.empty()) text += '.';
-    text += choice == Variant::kCovered ? "-" : std::to_string(choice);
-  }
-  if (variant.exit >= 0) text += fmt::format("@{}", variant.exit);
-  if (variant.confidence != 0) text += fmt::format("?{}", variant.confidence);
-  return text;
-}
-
-Result<Variant> parse_variant(std::string_view text) {
-  Variant variant;
-  std::string_view rest = text;
-  bool confident = false, exits = false;
-  const std::string_view confidence = cut_tail(rest, '?', confident), exit = cut_tail(rest, '@', exits);
-  if (confident && !(read_number(confidence, variant.confidence) && variant.confidence > 0 &&
-                     variant.confidence <= 1 && !confidence.starts_with('-')))
-    return bad_variant(text, fmt::format("confidence '{}' is not in 0..1", confidence.substr(0, 40)));
-  if (exits && !(read_number(exit, variant.exit) && variant.exit >= 0))
-    return bad_variant(text, fmt::format("'{}' is no exit", exit.substr(0, 40)));
-  for (bool more = true; more;) {
-    const std::string_view tail = cut_tail(rest, '.', more);
-    int choice = Variant::kCovered;
-    if (rest != "-" && !(read_number(rest, choice) && choice >= 0))
-      return bad_variant(text, fmt::format("'{}' is no alternative", rest.substr(0, 40)));
-    variant.choices.push_back(choice);
-    if (variant.choices.size() > kMaxBlocks) return bad_variant(text, "too many blocks");
-    rest = tail;
-  }
-  return variant;
 }
 
 }  // namespace limber

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +53,7 @@ struct ElasticModel {
 Status check_elastic(const ElasticModel& model);
 
 // What is there of each block, and where it ends. Search, serving, scheduling, porting speak in variants.
+// Positions are for speed and hold for one model as it is: stored and shown are names, see print().
 struct Variant {
   static constexpr int kCovered = -1;  // by an alternative of an earlier block that spans several
 
@@ -94,10 +96,17 @@ struct GraphCost {
 Result<GraphCost> cost_of(const Graph& graph, int64_t batch = 1);
 Result<GraphCost> cost_of(const ElasticModel& model, const Variant& variant, int64_t batch = 1);
 
-// "0.2.1.-.0", with "@1" for an exit and "?0.9" for a confidence behind it. parse(print) is the same variant.
-std::string print(const Variant& variant);
-// Untrusted: at most kMaxBlocks choices. Whether a model has them is for check_variant to say.
-Result<Variant> parse_variant(std::string_view text);
-inline constexpr size_t kMaxBlocks = 4096;
+// "layer1.0=shrink50,layer2.1=skip", with "@EXIT" for an exit and "?0.9" for a confidence behind it: what is
+// not the original, by names, since positions shift when alternatives come and go. This is what is stored and
+// shown; parse(print) is the same variant. Characters of names that have a meaning here are written as %XX.
+// Of a variant that the model does not have, for messages, what is known.
+std::string print(const ElasticModel& model, const Variant& variant);
+// Untrusted: at most kMaxVariantText characters. kInvalidArgument naming what the model does not have.
+Result<Variant> parse_variant(const ElasticModel& model, std::string_view text);
+inline constexpr size_t kMaxBlocks = 4096, kMaxVariantText = size_t{1} << 20;
+
+// As folders of format version 1 hold variants: "0.2.1.-.0@1?0.9". Nothing when the model has no such
+// variant.
+std::optional<Variant> parse_positions(const ElasticModel& model, std::string_view text);
 
 }  // namespace limber

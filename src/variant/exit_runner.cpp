@@ -70,7 +70,7 @@ Result<std::unique_ptr<ExitRunner>> ExitRunner::create(const ElasticModel& model
   LIMBER_TRY(count_classes(model.base).status());
   LIMBER_TRY(check_variant(model, variant));
   if (variant.exit >= 0)
-    return invalid("variant '{}' ends with exit {}, expected one that passes exits", print(variant),
+    return invalid("variant '{}' ends with exit {}, expected one that passes exits", print(model, variant),
                    variant.exit);
   std::unique_ptr<ExitRunner> made(new ExitRunner);
   const NodeId last = model.base.value(model.base.outputs()[0].value).producer;

@@ -158,7 +158,7 @@ Status make_ready(const ElasticModel& model, std::span<const Variant> variants, 
                    variants.size());
     LIMBER_ASSIGN(auto pieces, pieces_of(model, variant));
     LIMBER_ASSIGN(const Graph graph, marked_graph(std::move(pieces)));
-    LIMBER_TRY(meter.add(graph).in(fmt::format("variant {}", print(variant))));
+    LIMBER_TRY(meter.add(graph).in(fmt::format("variant {}", print(model, variant))));
     if (options.progress) options.progress(static_cast<int>(meter.size()), static_cast<int>(variants.size()));
   }
   return {};
@@ -236,7 +236,7 @@ Result<std::vector<double>> measure_variants(const ElasticModel& model, std::spa
   for (const Variant& variant : variants) {
     LIMBER_ASSIGN(const auto pieces, pieces_of(model, variant));
     LIMBER_ASSIGN(const Graph graph, whole_graph(pieces));
-    LIMBER_TRY(meter.add(graph).in(fmt::format("variant {}", print(variant))));
+    LIMBER_TRY(meter.add(graph).in(fmt::format("variant {}", print(model, variant))));
   }
   LIMBER_TRY(meter.run());
   std::vector<double> seconds;

@@ -7,6 +7,12 @@
 namespace limber {
 namespace {
 
+Status check_text(const char* what, const std::string& text) {
+  const bool printable = std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  if (!text.empty() && text.size() <= kMaxContext && printable) return {};
+  return invalid("{} of {} bytes, expected 1..{} printable ASCII characters", what, text.size(), kMaxContext);
+}
+
 bool is_amount(double x) { return x >= 0 && std::isfinite(x); }
 
 // What decides when latency and accuracy do not.
@@ -27,17 +33,10 @@ bool better(const VariantRecord* a, const VariantRecord* b) {
 }  // namespace
 
 Status check_record(const VariantRecord& r) {
-  const bool printable =
-      std::all_of(r.context.begin(), r.context.end(), [](char c) { return c >= ' ' && c <= '~'; });
-  if (r.context.empty() || r.context.size() > kMaxContext || !printable)
-    return invalid("context of {} bytes, expected 1..{} printable ASCII characters", r.context.size(),
-                   kMaxContext);
-  const std::string name = print(r.variant);
-  const auto again = parse_variant(name);
-  if (!again.ok()) return again.status();
-  if (*again != r.variant) return invalid("variant '{}' cannot be written: exit {}", name, r.variant.exit);
+  LIMBER_TRY(check_text("context", r.group.context));
+  LIMBER_TRY(check_text("data", r.group.data));
   const auto bad = [&](const char* what, double value) {
-    return invalid("variant '{}': {} is {}", name, what, value);
+    return invalid("{} of a variant on '{}' is {}", what, r.group.context, value);
   };
   if (!is_amount(r.predicted_s)) return bad("predicted latency", r.predicted_s);
   if (r.measured_s && !is_amount(*r.measured_s)) return bad("measured latency", *r.measured_s);
@@ -51,50 +50,62 @@ Status check_record(const VariantRecord& r) {
 }
 
 VariantIndex::VariantIndex(std::vector<VariantRecord> records) : size_(records.size()) {
-  for (VariantRecord& record : records) contexts_[record.context].records.push_back(std::move(record));
-  for (auto& [name, context] : contexts_) finish(context);
+  for (VariantRecord& record : records) groups_[record.group].records.push_back(std::move(record));
+  for (auto& [group, entry] : groups_) finish(entry);
 }
 
-void VariantIndex::finish(Context& context) {
-  std::sort(context.records.begin(), context.records.end(), faster);
+void VariantIndex::finish(Entry& entry) {
+  std::sort(entry.records.begin(), entry.records.end(), faster);
   const auto point = [](const VariantRecord& r) { return Point{r.latency_s(), r.flops, r.memory_bytes, &r}; };
-  for (const VariantRecord& r : context.records) {
-    if (context.front.empty() || r.accuracy > context.front.back().record->accuracy)
-      context.front.push_back(point(r));
+  for (const VariantRecord& r : entry.records) {
+    if (entry.front.empty() || r.accuracy > entry.front.back().record->accuracy)
+      entry.front.push_back(point(r));
   }
   std::vector<const VariantRecord*> order;
-  for (const VariantRecord& r : context.records) order.push_back(&r);
+  for (const VariantRecord& r : entry.records) order.push_back(&r);
   std::sort(order.begin(), order.end(), better);
   for (const VariantRecord* r : order) {
     const Point candidate = point(*r);
     const bool dominated =
-        std::any_of(context.undominated.begin(), context.undominated.end(), [&](const Point& p) {
+        std::any_of(entry.undominated.begin(), entry.undominated.end(), [&](const Point& p) {
           return p.latency_s <= candidate.latency_s && p.memory_bytes <= candidate.memory_bytes &&
                  p.flops <= candidate.flops;
         });
-    if (!dominated) context.undominated.push_back(candidate);
+    if (!dominated) entry.undominated.push_back(candidate);
   }
 }
 
-const VariantIndex::Context* VariantIndex::find(std::string_view context) const {
-  const auto it = contexts_.find(context);
-  return it == contexts_.end() ? nullptr : &it->second;
+const VariantIndex::Entry* VariantIndex::find(const VariantGroup& group) const {
+  const auto it = groups_.find(group);
+  return it == groups_.end() ? nullptr : &it->second;
 }
 
-std::vector<std::string> VariantIndex::contexts() const {
-  std::vector<std::string> names;
-  for (const auto& [name, context] : contexts_) names.push_back(name);
-  return names;
+std::vector<VariantGroup> VariantIndex::groups() const {
+  std::vector<VariantGroup> groups;
+  for (const auto& [group, entry] : groups_) groups.push_back(group);
+  return groups;
 }
 
-std::span<const VariantRecord> VariantIndex::all(std::string_view context) const {
-  const Context* found = find(context);
+const VariantGroup* VariantIndex::widest(std::string_view context) const {
+  const VariantGroup* widest = nullptr;
+  int64_t most = -1;
+  for (const auto& [group, entry] : groups_) {
+    const int64_t images = entry.records.front().images;  // of one group all have as many
+    if (group.context != context || images <= most) continue;
+    most = images;
+    widest = &group;
+  }
+  return widest;
+}
+
+std::span<const VariantRecord> VariantIndex::all(const VariantGroup& group) const {
+  const Entry* found = find(group);
   return found == nullptr ? std::span<const VariantRecord>() : found->records;
 }
 
-std::span<const VariantRecord> VariantIndex::range(std::string_view context, double low_s,
+std::span<const VariantRecord> VariantIndex::range(const VariantGroup& group, double low_s,
                                                    double high_s) const {
-  const auto records = all(context);
+  const auto records = all(group);
   if (!(low_s <= high_s)) return {};
   const auto begin = std::partition_point(records.begin(), records.end(),
                                           [&](const VariantRecord& r) { return r.latency_s() < low_s; });
@@ -103,16 +114,16 @@ std::span<const VariantRecord> VariantIndex::range(std::string_view context, dou
   return {begin, end};
 }
 
-std::vector<const VariantRecord*> VariantIndex::front(std::string_view context) const {
+std::vector<const VariantRecord*> VariantIndex::front(const VariantGroup& group) const {
   std::vector<const VariantRecord*> records;
-  if (const Context* found = find(context)) {
+  if (const Entry* found = find(group)) {
     for (const Point& point : found->front) records.push_back(point.record);
   }
   return records;
 }
 
-const VariantRecord* VariantIndex::best(std::string_view context, const VariantLimits& limits) const {
-  const Context* found = find(context);
+const VariantRecord* VariantIndex::best(const VariantGroup& group, const VariantLimits& limits) const {
+  const Entry* found = find(group);
   if (found == nullptr) return nullptr;
   if (limits.memory_bytes == UINT64_MAX && limits.flops == std::numeric_limits<double>::infinity()) {
     const auto end = std::partition_point(found->front.begin(), found->front.end(),

@@ -14,10 +14,18 @@
 
 namespace limber {
 
+// Numbers that may be compared: found on one machine, accuracy on the same images. Both are up to
+// kMaxContext printable ASCII characters.
+struct VariantGroup {
+  std::string context;  // machine, backend, threads, as whoever measures calls it
+  std::string data;     // the images, as whoever judges calls them (EvaluationSet::name())
+
+  auto operator<=>(const VariantGroup&) const = default;
+};
+inline constexpr size_t kMaxContext = 256;
+
 struct VariantRecord {
-  // On what it was found: machine, backend, threads, as whoever measures calls it. Up to kMaxContext
-  // printable ASCII characters.
-  std::string context;
+  VariantGroup group;
   Variant variant;
   double predicted_s = 0;            // latency, as a cost model has it
   std::optional<double> measured_s;  // as it was timed
@@ -31,7 +39,7 @@ struct VariantRecord {
   double latency_s() const { return measured_s.value_or(predicted_s); }
   bool operator==(const VariantRecord&) const = default;
 };
-inline constexpr size_t kMaxContext = 256;
+// All but the variant, which is one of a model or not.
 Status check_record(const VariantRecord& record);
 
 // What a variant may need; all by default.
@@ -44,24 +52,26 @@ struct VariantLimits {
 // Immutable: any thread may use it. What it hands out belongs to it.
 class VariantIndex {
  public:
-  // REQUIRES: check_record of each; no two of one context and variant
+  // REQUIRES: check_record of each; no two of one group and variant
   explicit VariantIndex(std::vector<VariantRecord> records);
   VariantIndex(const VariantIndex&) = delete;
   VariantIndex& operator=(const VariantIndex&) = delete;
 
   size_t size() const { return size_; }
-  std::vector<std::string> contexts() const;  // sorted
+  std::vector<VariantGroup> groups() const;  // sorted
+  // Of those of a context the one that was judged on most images; nullptr: there is none.
+  const VariantGroup* widest(std::string_view context) const;
 
-  // Of one context, by latency, the more accurate first where it is equal.
-  std::span<const VariantRecord> all(std::string_view context) const;
+  // Of one group, by latency, the more accurate first where it is equal.
+  std::span<const VariantRecord> all(const VariantGroup& group) const;
   // Those with low <= latency <= high.
-  std::span<const VariantRecord> range(std::string_view context, double low_s, double high_s) const;
+  std::span<const VariantRecord> range(const VariantGroup& group, double low_s, double high_s) const;
   // Those that no other beats: as fast and more accurate, or faster and as accurate. By latency, so also by
   // accuracy. Of several that are equal in both the one that needs least memory.
-  std::vector<const VariantRecord*> front(std::string_view context) const;
+  std::vector<const VariantRecord*> front(const VariantGroup& group) const;
   // The most accurate within limits, the fastest of those; nullptr: there is none. Takes well under a
   // microsecond with a limit on latency alone, and about one with others.
-  const VariantRecord* best(std::string_view context, const VariantLimits& limits) const;
+  const VariantRecord* best(const VariantGroup& group, const VariantLimits& limits) const;
 
  private:
   // What a lookup reads of a record, close together.
@@ -70,15 +80,15 @@ class VariantIndex {
     uint64_t memory_bytes;
     const VariantRecord* record;
   };
-  struct Context {
+  struct Entry {
     std::vector<VariantRecord> records;  // by latency
     std::vector<Point> front;            // by latency
     std::vector<Point> undominated;      // in latency, memory, flops and accuracy; the best first
   };
-  static void finish(Context& context);
-  const Context* find(std::string_view context) const;
+  static void finish(Entry& entry);
+  const Entry* find(const VariantGroup& group) const;
 
-  std::map<std::string, Context, std::less<>> contexts_;
+  std::map<VariantGroup, Entry> groups_;
   size_t size_;
 };
 

@@ -1,317 +1,219 @@
 #include "variant/variant_table.h"
 
-#include <lmdb.h>
-
-#include <cerrno>
 #include <filesystem>
-#include <map>
 
-#include "base/file.h"
-#include "base/hash.h"
-#include "io/json_fields.h"
-#include "variant/lmdb_check.h"
+#include "base/sha256.h"
+#include "io/sqlite.h"
+#include "variant/fingerprint.h"
 
 namespace limber {
 namespace {
 
-namespace fs = std::filesystem;
-using nlohmann::json;
-using nlohmann::ordered_json;
+constexpr SqlFormat kFormat{.schema =
+                                "CREATE TABLE variants ("
+                                "context TEXT NOT NULL, data TEXT NOT NULL, variant TEXT NOT NULL, "
+                                "fingerprint TEXT NOT NULL, predicted_s REAL NOT NULL, measured_s REAL, "
+                                "accuracy REAL NOT NULL, images INTEGER NOT NULL, "
+                                "memory_bytes INTEGER NOT NULL, parameter_bytes INTEGER NOT NULL, "
+                                "flops REAL NOT NULL, energy_j REAL, "
+                                "PRIMARY KEY (context, data, variant)) STRICT, WITHOUT ROWID",
+                            .version = 2};
 
-constexpr int kRecordVersion = 1;
-constexpr size_t kMapBytes = size_t{256} << 20;  // of address space; about a million records
-constexpr mdb_mode_t kMode = 0644;
+constexpr std::string_view kSelect =
+    "SELECT context, data, variant, fingerprint, predicted_s, measured_s, accuracy, images, memory_bytes, "
+    "parameter_bytes, flops, energy_j FROM variants";
+constexpr std::string_view kThisOne = " WHERE context = ?1 AND data = ?2 AND variant = ?3";
 
-Status lmdb_failure(const std::string& path, const char* what, int rc) {
-  const bool damaged = rc == MDB_INVALID || rc == MDB_CORRUPTED || rc == MDB_PAGE_NOTFOUND ||
-                       rc == MDB_VERSION_MISMATCH || rc == MDB_PANIC;
-  const Code code = rc == ENOENT         ? Code::kNotFound
-                    : rc == MDB_MAP_FULL ? Code::kResourceExhausted
-                    : damaged            ? Code::kCorrupt
-                                         : Code::kIo;
-  return error(code, "{}: cannot {}: {}", path, what, mdb_strerror(rc));
+// A row as it is stored: the variant is a name.
+struct StoredRecord {
+  VariantRecord record;
+  std::string name, fingerprint;
+};
+
+Result<StoredRecord> read_row(const SqlStatement& row, const std::string& path) {
+  StoredRecord stored;
+  VariantRecord& r = stored.record;
+  r.group = {std::string(row.text(0)), std::string(row.text(1))};
+  stored.name = row.text(2);
+  stored.fingerprint = row.text(3);
+  r.predicted_s = row.number(4);
+  r.measured_s = row.maybe_number(5);
+  r.accuracy = row.number(6);
+  r.images = row.integer(7);
+  r.memory_bytes = static_cast<uint64_t>(row.integer(8));
+  r.parameter_bytes = static_cast<uint64_t>(row.integer(9));
+  r.flops = row.number(10);
+  r.energy_j = row.maybe_number(11);
+  Status status = check_record(r);
+  if (status.ok() && !Sha256::is_hex(stored.fingerprint)) status = invalid("a fingerprint that is none");
+  if (!status.ok())
+    return corrupt("{}: {}; delete the file, and what it held is found anew", path, status.message());
+  return stored;
 }
 
-// LMDB's keys are short, so a hash stands for context and variant; the record says both again.
-struct Key {
-  uint64_t words[2];
-  MDB_val val() { return {sizeof(words), words}; }
-};
-Key key_of(std::string_view context, const Variant& variant) {
-  const std::string text = print(variant);
-  return {{Hasher().add(context).add(text).digest(), Hasher().add(text).add(context).digest()}};
+Status write_row(SqlStatement& insert, const StoredRecord& stored) {
+  const VariantRecord& r = stored.record;
+  insert.bind(1, r.group.context).bind(2, r.group.data).bind(3, stored.name).bind(4, stored.fingerprint);
+  insert.bind(5, r.predicted_s).bind(6, r.measured_s).bind(7, r.accuracy).bind(8, r.images);
+  insert.bind(9, static_cast<int64_t>(r.memory_bytes)).bind(10, static_cast<int64_t>(r.parameter_bytes));
+  insert.bind(11, r.flops).bind(12, r.energy_j);
+  return insert.finish();
 }
 
-std::string_view text_of(const MDB_val& value) {
-  return {static_cast<const char*>(value.mv_data), value.mv_size};
-}
-
-struct Abort {
-  void operator()(MDB_txn* txn) const { mdb_txn_abort(txn); }
-};
-using Transaction = std::unique_ptr<MDB_txn, Abort>;  // given up unless committed
-
-struct CloseCursor {
-  void operator()(MDB_cursor* cursor) const { mdb_cursor_close(cursor); }
-};
-using Cursor = std::unique_ptr<MDB_cursor, CloseCursor>;
-
-}  // namespace
-
-// One per file and process: LMDB must not open a file twice.
-class VariantTable::File {
- public:
-  static Result<std::shared_ptr<File>> open(const std::string& path);
-  File(std::string path, MDB_env* env) : path_(std::move(path)), env_(env) {}
-  ~File() { mdb_env_close(env_); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  // The whole file is sound. Readers beside it and a writer do not disturb.
-  Status check() const;
-  Result<Transaction> begin(unsigned flags) const;
-  Status commit(Transaction txn) const;
-  // Of the last change, whoever made it.
-  uint64_t last_id() const;
-
-  Status fail(const char* what, int rc) const { return lmdb_failure(path_, what, rc); }
-  const std::string& path() const { return path_; }
-  MDB_dbi records() const { return records_; }
-
- private:
-  static Result<std::shared_ptr<File>> open_new(const std::string& path);
-  Status open_records();
-
-  const std::string path_;
-  MDB_env* const env_;
-  MDB_dbi records_ = 0;
-};
-
-namespace {
-
-// Files that are open in this process. The last user's going and another's coming exclude each other.
-struct OpenFiles {
-  std::mutex mutex;
-  std::map<std::string, std::pair<std::shared_ptr<void>, int>> files;  // with their number of users
-};
-OpenFiles& open_files() {
-  static OpenFiles* files = new OpenFiles;
-  return *files;
-}
-
-Status check_header(const std::string& path) {
-  const auto file = os_files().map(path);
-  if (!file.ok()) return file.status().code() == Code::kNotFound ? Status() : file.status();
-  const Status status = check_lmdb_header((*file)->bytes(), kMapBytes);
-  if (status.ok()) return status;
-  return error(status.code(), "{}: {}; delete the file, and what it held is measured again", path,
-               status.message());
+// The names by which variants are known; graphs are not needed for that.
+ElasticModel names_of(const ElasticModel& model) {
+  ElasticModel names;
+  for (const Block& block : model.blocks) {
+    Block& made = names.blocks.emplace_back(Block{block.name, {}});
+    for (const Alternative& a : block.alternatives) made.alternatives.push_back({a.name, a.span, {}, 0});
+  }
+  for (const Exit& exit : model.exits) names.exits.push_back({exit.name, exit.after, {}});
+  return names;
 }
 
 }  // namespace
 
-Result<std::shared_ptr<VariantTable::File>> VariantTable::File::open(const std::string& path) {
-  std::error_code ec;
-  const std::string name = fs::weakly_canonical(path, ec).string();
-  if (ec) return error(Code::kIo, "{}: {}", path, ec.message());
-  OpenFiles& all = open_files();
-  const std::lock_guard lock(all.mutex);
-  auto found = all.files.find(name);
-  if (found == all.files.end()) {
-    LIMBER_ASSIGN(std::shared_ptr<File> file, open_new(path));
-    found = all.files.emplace(name, std::pair(std::shared_ptr<void>(std::move(file)), 0)).first;
+// Turns rows into what holds for the model, and back.
+struct VariantTable::Model {
+  ElasticModel names;
+  Fingerprints fingerprints;
+
+  Result<StoredRecord> store(const VariantRecord& record) const {
+    LIMBER_TRY(check_record(record));
+    LIMBER_TRY(check_variant(names, record.variant));
+    StoredRecord stored{record, {}, fingerprints.variant(names, record.variant)};
+    stored.name = print(names, canonical(names, record.variant));
+    return stored;
   }
-  ++found->second.second;
-  const auto release = [name](File*) {
-    OpenFiles& there = open_files();
-    const std::lock_guard guard(there.mutex);
-    const auto it = there.files.find(name);
-    if (--it->second.second == 0) there.files.erase(it);
-  };
-  return std::shared_ptr<File>(static_cast<File*>(found->second.first.get()), release);
-}
-
-Result<std::shared_ptr<VariantTable::File>> VariantTable::File::open_new(const std::string& path) {
-  LIMBER_TRY(check_header(path));
-  for (const unsigned flags : {0U, unsigned{MDB_RDONLY}}) {
-    MDB_env* env = nullptr;
-    if (const int rc = mdb_env_create(&env); rc != 0) return lmdb_failure(path, "open", rc);
-    auto file = std::make_shared<File>(path, env);
-    mdb_env_set_mapsize(env, kMapBytes);
-    const int rc = mdb_env_open(env, path.c_str(), flags | MDB_NOSUBDIR | MDB_NOTLS, kMode);
-    if ((rc == EACCES || rc == EROFS) && flags == 0) continue;
-    if (rc != 0) return file->fail("open", rc);
-    int dead = 0;
-    mdb_reader_check(env, &dead);  // of processes that crashed
-    LIMBER_TRY(file->check());
-    LIMBER_TRY(file->open_records());
-    return file;
+  // Fills in the variant, or says why there is none.
+  Status resolve(StoredRecord& stored) const {
+    LIMBER_ASSIGN(stored.record.variant, parse_variant(names, stored.name));
+    const std::string now = fingerprints.variant(names, stored.record.variant);
+    if (now == stored.fingerprint) return {};
+    return invalid(
+        "'{}' was judged on another model, or its blocks have learnt since: fingerprint {:.12}, now {:.12}",
+        stored.name, stored.fingerprint, now);
   }
-  return lmdb_failure(path, "open", EACCES);
-}
+};
 
-Status VariantTable::File::open_records() {
-  LIMBER_ASSIGN(Transaction txn, begin(MDB_RDONLY));
-  if (const int rc = mdb_dbi_open(txn.get(), nullptr, 0, &records_); rc != 0) return fail("open", rc);
-  return commit(std::move(txn));
-}
+// All rows, as of a state of the file.
+struct VariantTable::Contents {
+  uint64_t state = 0;
+  std::shared_ptr<const VariantIndex> index;
+  std::vector<StoredRecord> refused;
+  std::string reason;
+};
 
-Status VariantTable::File::check() const {
-  constexpr int kAttempts = 20;
-  for (int attempt = 1;; ++attempt) {
-    // As long as it runs, nobody writes over the pages that it shows.
-    LIMBER_ASSIGN(const Transaction txn, begin(MDB_RDONLY));
-    LIMBER_ASSIGN(const auto bytes, os_files().map(path_));
-    const Status status = check_lmdb(bytes->bytes(), mdb_txn_id(txn.get()));
-    if (status.code() == Code::kNotFound && attempt < kAttempts) continue;  // others have been writing
-    return status.ok() ? status : error(status.code(), "{}: damaged: {}; delete it", path_, status.message());
-  }
-}
-
-Result<Transaction> VariantTable::File::begin(unsigned flags) const {
-  MDB_txn* txn = nullptr;
-  if (const int rc = mdb_txn_begin(env_, nullptr, flags, &txn); rc != 0)
-    return fail(flags == 0 ? "write" : "read", rc);
-  return Transaction(txn);
-}
-
-Status VariantTable::File::commit(Transaction txn) const {
-  const int rc = mdb_txn_commit(txn.release());
-  return rc == 0 ? Status() : fail("write", rc);
-}
-
-uint64_t VariantTable::File::last_id() const {
-  MDB_envinfo info;
-  mdb_env_info(env_, &info);
-  return info.me_last_txnid;
-}
-
-VariantTable::VariantTable(std::shared_ptr<File> file) : file_(std::move(file)) {}
+VariantTable::VariantTable(std::unique_ptr<SqlDatabase> file, std::unique_ptr<const Model> model)
+    : model_(std::move(model)), file_(std::move(file)) {}
 VariantTable::~VariantTable() = default;
 
-Result<std::unique_ptr<VariantTable>> VariantTable::open(const std::string& path) {
-  LIMBER_ASSIGN(std::shared_ptr<File> file, File::open(path));
-  std::unique_ptr<VariantTable> table(new VariantTable(std::move(file)));
+Result<std::unique_ptr<VariantTable>> VariantTable::open(const std::string& path, const ElasticModel& model) {
+  LIMBER_ASSIGN(Fingerprints fingerprints, Fingerprints::of(model));
+  auto known = std::make_unique<const Model>(Model{names_of(model), std::move(fingerprints)});
+  LIMBER_ASSIGN(auto file, SqlDatabase::open(path, kFormat));
+  std::unique_ptr<VariantTable> table(new VariantTable(std::move(file), std::move(known)));
   LIMBER_TRY(table->index().status());
   return table;
 }
 
 Status VariantTable::put(std::span<const VariantRecord> records) {
-  for (const VariantRecord& record : records) LIMBER_TRY(check_record(record));
-  LIMBER_ASSIGN(Transaction txn, file_->begin(0));
+  std::vector<StoredRecord> rows;
   for (const VariantRecord& record : records) {
-    Key key = key_of(record.context, record.variant);
-    std::string text = format_record(record);
-    MDB_val at = key.val(), value{text.size(), text.data()};
-    if (const int rc = mdb_put(txn.get(), file_->records(), &at, &value, 0); rc != 0)
-      return file_->fail("write", rc);
+    LIMBER_ASSIGN(rows.emplace_back(), model_->store(record));
   }
-  return file_->commit(std::move(txn));
+  const std::lock_guard lock(mutex_);
+  LIMBER_ASSIGN(auto transaction, SqlDatabase::Transaction::begin(*file_));
+  LIMBER_ASSIGN(SqlStatement insert, file_->prepare("INSERT OR REPLACE INTO variants VALUES "
+                                                    "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"));
+  for (const StoredRecord& row : rows) LIMBER_TRY(write_row(insert, row));
+  return transaction.commit();
 }
 
-Status VariantTable::erase(std::string_view context, const Variant& variant) {
-  LIMBER_ASSIGN(Transaction txn, file_->begin(0));
-  Key key = key_of(context, variant);
-  MDB_val at = key.val();
-  const int rc = mdb_del(txn.get(), file_->records(), &at, nullptr);
-  if (rc == MDB_NOTFOUND)
-    return error(Code::kNotFound, "{}: no variant '{}' on '{}'", file_->path(), print(variant), context);
-  return rc == 0 ? file_->commit(std::move(txn)) : file_->fail("write", rc);
+Status VariantTable::erase_row(const VariantGroup& group, const std::string& name) {
+  LIMBER_ASSIGN(SqlStatement erase, file_->prepare(fmt::format("DELETE FROM variants{}", kThisOne)));
+  return erase.bind(1, group.context).bind(2, group.data).bind(3, name).finish();
+}
+
+Status VariantTable::erase(const VariantGroup& group, const Variant& variant) {
+  LIMBER_TRY(check_variant(model_->names, variant));
+  const std::string name = print(model_->names, canonical(model_->names, variant));
+  const std::lock_guard lock(mutex_);
+  LIMBER_TRY(erase_row(group, name));
+  if (file_->changed_rows() > 0) return {};
+  return error(Code::kNotFound, "{}: no variant '{}' on '{}'", file_->path(), name, group.context);
 }
 
 Status VariantTable::erase_all() {
-  LIMBER_ASSIGN(Transaction txn, file_->begin(0));
-  const int rc = mdb_drop(txn.get(), file_->records(), 0);
-  return rc == 0 ? file_->commit(std::move(txn)) : file_->fail("write", rc);
+  const std::lock_guard lock(mutex_);
+  return file_->run("DELETE FROM variants");
 }
 
-Result<std::optional<VariantRecord>> VariantTable::get(std::string_view context,
+Status VariantTable::erase_refused() {
+  const std::lock_guard lock(mutex_);
+  LIMBER_ASSIGN(const Contents* const now, contents());
+  LIMBER_ASSIGN(auto transaction, SqlDatabase::Transaction::begin(*file_));
+  for (const StoredRecord& stored : now->refused) LIMBER_TRY(erase_row(stored.record.group, stored.name));
+  return transaction.commit();
+}
+
+Result<std::optional<VariantRecord>> VariantTable::get(const VariantGroup& group,
                                                        const Variant& variant) const {
-  LIMBER_ASSIGN(const Transaction txn, file_->begin(MDB_RDONLY));
-  Key key = key_of(context, variant);
-  MDB_val at = key.val(), value{};
-  const int rc = mdb_get(txn.get(), file_->records(), &at, &value);
-  if (rc == MDB_NOTFOUND) return std::optional<VariantRecord>();
-  if (rc != 0) return file_->fail("read", rc);
-  auto record = parse_record(text_of(value));
-  if (!record.ok()) return record.status().in(file_->path());
-  if (record->context != context || record->variant != variant) return std::optional<VariantRecord>();
-  return std::optional(*std::move(record));
+  LIMBER_TRY(check_variant(model_->names, variant));
+  const std::string name = print(model_->names, canonical(model_->names, variant));
+  const std::lock_guard lock(mutex_);
+  LIMBER_ASSIGN(SqlStatement select, file_->prepare(fmt::format("{}{}", kSelect, kThisOne)));
+  LIMBER_ASSIGN(const bool found, select.bind(1, group.context).bind(2, group.data).bind(3, name).next());
+  if (!found) return std::optional<VariantRecord>();
+  LIMBER_ASSIGN(StoredRecord stored, read_row(select, file_->path()));
+  if (!model_->resolve(stored).ok()) return std::optional<VariantRecord>();
+  return std::optional(std::move(stored.record));
+}
+
+Result<const VariantTable::Contents*> VariantTable::contents() const {
+  LIMBER_ASSIGN(const uint64_t state, file_->state());
+  if (contents_ != nullptr && contents_->state == state) return contents_.get();
+  auto now = std::make_unique<Contents>();
+  now->state = state;
+  std::vector<VariantRecord> records;
+  LIMBER_ASSIGN(SqlStatement select, file_->prepare(kSelect));
+  for (;;) {
+    LIMBER_ASSIGN(const bool more, select.next());
+    if (!more) break;
+    LIMBER_ASSIGN(StoredRecord stored, read_row(select, file_->path()));
+    if (const Status status = model_->resolve(stored); status.ok()) {
+      records.push_back(std::move(stored.record));
+    } else {
+      if (now->refused.empty()) now->reason = status.message();
+      now->refused.push_back(std::move(stored));
+    }
+  }
+  now->index = std::make_shared<const VariantIndex>(std::move(records));
+  contents_ = std::move(now);
+  return contents_.get();
 }
 
 Result<std::shared_ptr<const VariantIndex>> VariantTable::index() const {
   const std::lock_guard lock(mutex_);
-  if (index_ != nullptr && index_id_ == file_->last_id()) return index_;
-  LIMBER_ASSIGN(const Transaction txn, file_->begin(MDB_RDONLY));
-  MDB_cursor* opened = nullptr;
-  if (const int rc = mdb_cursor_open(txn.get(), file_->records(), &opened); rc != 0)
-    return file_->fail("read", rc);
-  const Cursor cursor(opened);
-  std::vector<VariantRecord> records;
-  MDB_val at{}, value{};
-  int rc = 0;
-  while ((rc = mdb_cursor_get(cursor.get(), &at, &value, MDB_NEXT)) == 0) {
-    auto record = parse_record(text_of(value));
-    if (!record.ok()) return record.status().in(file_->path());
-    Key key = key_of(record->context, record->variant);
-    if (text_of(key.val()) != text_of(at))
-      return corrupt("{}: a record of '{}' is stored under another key; delete the file", file_->path(),
-                     print(record->variant));
-    records.push_back(*std::move(record));
-  }
-  if (rc != MDB_NOTFOUND) return file_->fail("read", rc);
-  index_ = std::make_shared<const VariantIndex>(std::move(records));
-  index_id_ = mdb_txn_id(txn.get());
-  return index_;
+  LIMBER_ASSIGN(const Contents* const now, contents());
+  return now->index;
 }
 
-// --- records --------------------------------------------------------------------------------------------
-
-std::string format_record(const VariantRecord& r) {
-  ordered_json out = {{"version", kRecordVersion},
-                      {"context", r.context},
-                      {"variant", print(r.variant)},
-                      {"predicted_s", r.predicted_s},
-                      {"accuracy", r.accuracy},
-                      {"images", r.images},
-                      {"memory_bytes", r.memory_bytes},
-                      {"parameter_bytes", r.parameter_bytes},
-                      {"flops", r.flops}};
-  if (r.measured_s) out["measured_s"] = *r.measured_s;
-  if (r.energy_j) out["energy_j"] = *r.energy_j;
-  return out.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
-
-Result<VariantRecord> parse_record(std::string_view text) {
-  LIMBER_ASSIGN(const json object, parse_json_object(text, 2));
-  JsonFields in(object, "record");
-  VariantRecord r;
-  int version = 0;
-  std::string variant;
-  int64_t memory = 0, parameters = 0;
-  in.read("version", version, 1, INT32_MAX);
-  if (in.status().ok() && version > kRecordVersion) {
-    return unsupported("a record of version {} is newer than this program reads ({}); update Limber", version,
-                       kRecordVersion);
-  }
-  in.read("context", r.context);
-  in.read("variant", variant);
-  in.read("predicted_s", r.predicted_s);
-  in.read("accuracy", r.accuracy);
-  in.read("images", r.images, 0, INT64_MAX);
-  in.read("memory_bytes", memory, 0, INT64_MAX);
-  in.read("parameter_bytes", parameters, 0, INT64_MAX);
-  in.read("flops", r.flops);
-  if (object.contains("measured_s")) in.read("measured_s", r.measured_s.emplace());
-  if (object.contains("energy_j")) in.read("energy_j", r.energy_j.emplace());
-  LIMBER_TRY(in.status());
-  r.memory_bytes = static_cast<uint64_t>(memory);
-  r.parameter_bytes = static_cast<uint64_t>(parameters);
-  auto parsed = parse_variant(variant);
-  if (!parsed.ok()) return corrupt("record: {}", parsed.status().message());
-  r.variant = *std::move(parsed);
-  if (const Status status = check_record(r); !status.ok()) return corrupt("record: {}", status.message());
-  return r;
+Result<std::string> VariantTable::refused() const {
+  const std::lock_guard lock(mutex_);
+  LIMBER_ASSIGN(const Contents* const now, contents());
+  if (!now->refused.empty())
+    return fmt::format(
+        "{}: {} of its records do not hold for this model and are left out: {}; judge them again "
+        "with 'limber search' or 'limber exits'",
+        file_->path(), now->refused.size(), now->reason);
+  const auto old = std::filesystem::path(file_->path()).replace_extension(".mdb");
+  std::error_code ignored;
+  if (!std::filesystem::exists(old, ignored)) return std::string();
+  return fmt::format(
+      "{}: an earlier version wrote it, without the names of what it speaks of; it is not read. Judge "
+      "variants again with 'limber search' and delete it",
+      old.string());
 }
 
 }  // namespace limber

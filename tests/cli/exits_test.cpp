@@ -38,12 +38,12 @@ TEST(ExitsCommand, TeachesCalibratesAndRemembers) {
   const auto loaded = load_elastic(dir);
   ASSERT_TRUE(loaded.ok()) << loaded.status().message();
   EXPECT_EQ(loaded->model.exits.size(), made["exits"].size());
-  const auto variant = parse_variant(made["variant"].get<std::string>());
+  const auto variant = parse_variant(loaded->model, made["variant"].get<std::string>());
   ASSERT_TRUE(variant.ok());
-  const auto index = (*VariantTable::open(variants_in(dir)))->index();
+  const auto index = (*VariantTable::open(variants_in(dir), loaded->model))->index();
   ASSERT_TRUE(index.ok());
-  ASSERT_EQ((*index)->contexts().size(), 1u);
-  const auto records = (*index)->all((*index)->contexts()[0]);
+  ASSERT_EQ((*index)->groups().size(), 1u);
+  const auto records = (*index)->all((*index)->groups()[0]);
   EXPECT_EQ(records.size(), made["exits"].size() + 2);  // with confidence, and the model
   const auto same = [&](const VariantRecord& record) { return record.variant == *variant; };
   EXPECT_EQ(std::count_if(records.begin(), records.end(), same), 1);
@@ -56,9 +56,8 @@ TEST(ExitsCommand, TeachesCalibratesAndRemembers) {
   ASSERT_EQ(table.code, 0) << table.err;
   EXPECT_TRUE(contains(table.out, "within the latency")) << table.out;
   const std::string last = folder / "exit.onnx";
-  std::string early;
-  for (size_t b = 0; b < loaded->model.blocks.size(); ++b) early += early.empty() ? "0" : ".0";
-  ASSERT_EQ(limber_program("export " + dir + " --variant " + early + "@0 -o " + last).code, 0);
+  const std::string early = print(loaded->model, {original_variant(loaded->model).choices, 0});
+  ASSERT_EQ(limber_program("export " + dir + " --variant " + early + " -o " + last).code, 0);
   EXPECT_EQ(limber_program("check " + last).code, 0);
 }
 
@@ -88,7 +87,7 @@ TEST(ExitsCommand, ASubnetMayGoFirst) {
   for (size_t b = 0; b < loaded->model.blocks.size(); ++b) {
     if (loaded->model.blocks[b].alternatives.size() > 1) subnet.choices[b] = 1;
   }
-  loaded->info.notes["tuned"] = print(subnet);
+  loaded->info.notes["tuned"] = print(loaded->model, subnet);
   ASSERT_TRUE(save_elastic(dir, loaded->model, loaded->info).ok());
   const json made = json_of(limber_program("exits " + dir + kExits + "--blocks subnet --max-drop 5 --json"));
   ASSERT_EQ(made["exits"].size(), 1u);

@@ -55,7 +55,7 @@ TEST(Materialize, ComputesWhatItsGraphsDoOneAfterTheOther) {
     const ElasticModel model = random_elastic(seed);
     Random random(seed);
     const Variant variant = random_variant(model, random);
-    SCOPED_TRACE(fmt::format("seed {}, variant {}", seed, print(variant)));
+    SCOPED_TRACE(fmt::format("seed {}, variant {}", seed, print(model, variant)));
     const auto graph = materialize(model, variant);
     ASSERT_TRUE(graph.ok()) << graph.status().message();
     ASSERT_TRUE(verify(*graph).ok()) << verify(*graph).message();
@@ -188,7 +188,7 @@ TEST(CountVariants, CountsEveryCanonicalOneOnce) {
       Variant variant = canonical(model, random_variant(model, random));
       variant.confidence = 0;
       ASSERT_TRUE(check_variant(model, variant).ok());
-      seen.insert(print(variant));
+      seen.insert(print(model, variant));
     }
     EXPECT_EQ(static_cast<double>(seen.size()), count_variants(model)) << seed;
   }
@@ -207,71 +207,107 @@ TEST(Cost, OfAVariantIsThatOfItsGraph) {
   }
 }
 
-TEST(VariantText, IsReadAsItWasWritten) {
-  EXPECT_EQ(print(Variant{{0, 2, 1, Variant::kCovered, 0}}), "0.2.1.-.0");
-  EXPECT_EQ(print(Variant{{0, 12}, 1, 0.9}), "0.12@1?0.9");
-  Random random(5);
-  for (int i = 0; i < 2000; ++i) {
-    Variant variant;
-    const auto blocks = 1 + random.below(40);
-    for (uint64_t b = 0; b < blocks; ++b) variant.choices.push_back(static_cast<int>(random.below(12)) - 1);
-    if (random.below(2) == 0) variant.exit = static_cast<int>(random.below(1000));
-    if (random.below(2) == 0) variant.confidence = 1 - random.uniform();
-    const auto again = parse_variant(print(variant));
-    ASSERT_TRUE(again.ok()) << again.status().message();
-    EXPECT_EQ(*again, variant) << print(variant);
+TEST(VariantText, SaysWhatIsNotTheOriginal) {
+  const ElasticModel model = plain_model();
+  EXPECT_EQ(print(model, original_variant(model)), "original");
+  EXPECT_EQ(print(model, {{0, 2, Variant::kCovered, 1}}), "b=merge,d=exp");
+  EXPECT_EQ(print(model, {{1, 0, 0, 0}, 0, 0.9}), "a=exp@exit1?0.9");
+  EXPECT_EQ(print(model, {{0, 0, 0, 0}, 2}), "original@exit3");
+}
+
+TEST(VariantText, IsReadAsItWas) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    ElasticModel model = random_elastic(seed);
+    Random random(seed);
+    // Names may hold whatever a file has.
+    const auto mark = [&](std::string& name) {
+      constexpr std::string_view kSigns = ".,=@?% -\n\xc3\x9c\"'/<>";
+      for (auto n = random.below(4); n > 0; --n)
+        name.insert(random.below(name.size()), 1, kSigns[random.below(kSigns.size())]);
+    };
+    for (Block& block : model.blocks) {
+      mark(block.name);
+      for (Alternative& alternative : block.alternatives) mark(alternative.name);
+    }
+    for (Exit& exit : model.exits) mark(exit.name);
+    if (!check_elastic(model).ok()) continue;  // two names became one
+    for (int i = 0; i < 10; ++i) {
+      Variant variant = random_variant(model, random);
+      const std::string text = print(model, variant);
+      EXPECT_EQ(text.find_first_of(" \n\"'"), std::string::npos) << text;
+      const auto again = parse_variant(model, text);
+      ASSERT_TRUE(again.ok()) << again.status().message();
+      EXPECT_EQ(*again, variant) << text;
+    }
   }
 }
 
+// The order is free, and the original may be named.
+TEST(VariantText, ReadsWhatPeopleWrite) {
+  const ElasticModel model = plain_model();
+  const auto read = [&](const char* text) { return *parse_variant(model, text); };
+  EXPECT_EQ(read("d=exp,b=merge"), (Variant{{0, 2, Variant::kCovered, 1}}));
+  EXPECT_EQ(read("a=original,b=exp"), (Variant{{0, 1, 0, 0}}));
+  EXPECT_EQ(read("%61=e%78p@exit%31"), (Variant{{1, 0, 0, 0}, 0}));
+}
+
 TEST(VariantText, WhatIsNoneIsRefused) {
-  for (const std::string text : {"",
-                                 ".",
-                                 "0.",
-                                 ".0",
-                                 "0..1",
-                                 "--",
-                                 "-1",
-                                 "0.-.-2",
-                                 "x",
-                                 "0,1",
-                                 "0 .1",
-                                 " 0",
-                                 "0@",
-                                 "0@-1",
-                                 "0@x",
-                                 "0@1@2",
-                                 "0?",
-                                 "0?0",
-                                 "0?-0.5",
-                                 "0?1.01",
-                                 "0?nan",
-                                 "0?inf",
-                                 "0?0.5@1",
-                                 "0?0.5?0.5",
-                                 "99999999999",
-                                 "0@99999999999",
-                                 "1e3",
-                                 "0x1",
-                                 "+1",
-                                 "?0.5",
-                                 "@1"}) {
-    EXPECT_NE(failure(parse_variant(text).status()).find("expected alternatives by block"), std::string::npos)
-        << text;
+  const ElasticModel model = plain_model();
+  const std::pair<const char*, const char*> cases[] = {
+      {"", "not BLOCK=ALTERNATIVE"},
+      {"a", "not BLOCK=ALTERNATIVE"},
+      {"0.2.1.-.0", "not BLOCK=ALTERNATIVE"},
+      {"a=", "a name is missing"},
+      {"=exp", "a name is missing"},
+      {"a=exp,", "not BLOCK=ALTERNATIVE"},
+      {",a=exp", "not BLOCK=ALTERNATIVE"},
+      {"a=exp b=exp", "is no name"},
+      {"a=exp=exp", "is no name"},
+      {"a=e%7", "is no name"},
+      {"a=e%zz", "is no name"},
+      {"e=exp", "no block 'e'; there are: a, b, c, d"},
+      {"a=shrink50", "block 'a': there is no alternative 'shrink50'; there are: original, exp"},
+      {"a=exp,a=exp", "block 'a' is named or covered twice"},
+      {"b=merge,c=exp", "block 'c' is named or covered twice"},
+      {"c=exp,b=merge", "block 'c' is named or covered twice"},
+      {"original@", "a name is missing"},
+      {"original@exit9", "no exit 'exit9'; there are: exit1, exit2, exit3"},
+      {"original@exit1@exit2", "is no name"},
+      {"b=merge@exit2", "inside alternative 'merge'"},
+      {"original?", "no number above 0"},
+      {"original?0", "no number above 0"},
+      {"original?-0.5", "no number above 0"},
+      {"original?1.01", "no number above 0"},
+      {"original?nan", "no number above 0"},
+      {"original?0.5@exit1", "no number above 0"},
+      {"original?0.5?0.5", "no number above 0"},
+      {"?0.5", "not BLOCK=ALTERNATIVE"},
+      {"@exit1", "not BLOCK=ALTERNATIVE"}};
+  for (const auto& [text, why] : cases) {
+    const std::string message = failure(parse_variant(model, text).status());
+    EXPECT_NE(message.find(why), std::string::npos) << text << ": " << message;
+    EXPECT_NE(message.find("expected 'original' or BLOCK=ALTERNATIVE"), std::string::npos) << message;
   }
-  EXPECT_FALSE(parse_variant(std::string("0\0", 2)).ok());
-  std::string many = "0";
-  for (size_t i = 1; i < kMaxBlocks; ++i) many += ".0";
-  EXPECT_TRUE(parse_variant(many).ok());
-  EXPECT_NE(failure(parse_variant(many + ".0").status()).find("too many blocks"), std::string::npos);
+  const std::string huge(kMaxVariantText + 1, 'a');
+  EXPECT_LT(failure(parse_variant(model, huge).status()).size(), 400u);
   Random random(1);
-  constexpr std::string_view kSigns = "0123.-@?e+ \n";
+  constexpr std::string_view kSigns = "abcd=exporiginalmerge,@it123?0.%";
   for (int i = 0; i < 20000; ++i) {
     std::string text;
-    for (auto n = random.below(12); n > 0; --n) text += kSigns[random.below(kSigns.size())];
-    const auto variant = parse_variant(text);
+    for (auto n = random.below(16); n > 0; --n) text += kSigns[random.below(kSigns.size())];
+    const auto variant = parse_variant(model, text);
     if (!variant.ok()) continue;
-    EXPECT_EQ(*parse_variant(print(*variant)), *variant) << text;
+    EXPECT_EQ(*parse_variant(model, print(model, *variant)), *variant) << text;
   }
+}
+
+TEST(VariantText, PositionsOfFormatOneAreReadAsTheyWere) {
+  const ElasticModel model = plain_model();
+  EXPECT_EQ(parse_positions(model, "0.2.-.1"), (Variant{{0, 2, Variant::kCovered, 1}}));
+  EXPECT_EQ(parse_positions(model, "0.1.0.0@0?0.9"), (Variant{{0, 1, 0, 0}, 0, 0.9}));
+  for (const char* text : {"", "0", "0.0.0", "0.0.0.9", "0.2.0.0", "0.0.0.0@9", "0.0.0.0?2", "original",
+                           "a=exp", "0.0.0.x", "0.0.0.0.0", "12.5"})
+    EXPECT_FALSE(parse_positions(model, text).has_value()) << text;
 }
 
 }  // namespace

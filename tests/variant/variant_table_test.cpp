@@ -16,15 +16,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using Model = std::map<std::pair<std::string, std::string>, VariantRecord>;  // what a table should hold
+// What a table should hold, by group and name.
+using Expected = std::map<std::pair<VariantGroup, std::string>, VariantRecord>;
 
-std::vector<VariantRecord> records_of(const Model& model, const std::string& context) {
+std::vector<VariantRecord> records_of(const Expected& expected, const VariantGroup& group) {
   std::vector<VariantRecord> records;
-  for (const auto& [key, record] : model) {
-    if (key.first == context) records.push_back(record);
+  for (const auto& [key, record] : expected) {
+    if (key.first == group) records.push_back(record);
   }
   return records;
 }
+
+const VariantGroup kGroups[] = {{"cpu/1 thread", "100 images"},
+                                {"cpu/1 thread", "2000 images"},
+                                {"cpu/4 threads", "100 images"},
+                                {"cpu/4 threads", "2000 images"},
+                                {"none", "100 images"}};
 
 bool fits(const VariantRecord& r, const VariantLimits& limits) {
   return r.latency_s() <= limits.latency_s && r.memory_bytes <= limits.memory_bytes &&
@@ -34,16 +41,16 @@ bool fits(const VariantRecord& r, const VariantLimits& limits) {
 // In short words what a lookup is about.
 auto worth(const VariantRecord& r) { return std::pair(r.accuracy, -r.latency_s()); }
 
-void expect_same(const VariantIndex& index, const Model& model, Random& random) {
-  EXPECT_EQ(index.size(), model.size());
-  for (const std::string context : {"cpu/1 thread", "cpu/4 threads", "none"}) {
-    const auto all = records_of(model, context);
-    EXPECT_EQ(index.all(context).size(), all.size());
-    for (const VariantRecord& r : index.all(context)) EXPECT_EQ(r, model.at({context, print(r.variant)}));
+void expect_same(const VariantIndex& index, const ElasticModel& model, const Expected& held, Random& random) {
+  EXPECT_EQ(index.size(), held.size());
+  for (const VariantGroup& group : kGroups) {
+    const auto all = records_of(held, group);
+    EXPECT_EQ(index.all(group).size(), all.size());
+    for (const VariantRecord& r : index.all(group)) EXPECT_EQ(r, held.at({group, print(model, r.variant)}));
     for (int i = 0; i < 20; ++i) {
       const double low = 0.001 * static_cast<double>(random.below(45)),
                    high = 0.001 * static_cast<double>(random.below(45));
-      const auto range = index.range(context, low, high);
+      const auto range = index.range(group, low, high);
       EXPECT_EQ(static_cast<long>(range.size()), std::count_if(all.begin(), all.end(), [&](const auto& r) {
                   return low <= r.latency_s() && r.latency_s() <= high;
                 }));
@@ -57,14 +64,14 @@ void expect_same(const VariantIndex& index, const Model& model, Random& random) 
       for (const VariantRecord& r : all) {
         if (fits(r, limits) && (expected == nullptr || worth(r) > worth(*expected))) expected = &r;
       }
-      const VariantRecord* best = index.best(context, limits);
+      const VariantRecord* best = index.best(group, limits);
       ASSERT_EQ(best == nullptr, expected == nullptr);
       if (best == nullptr) continue;
       EXPECT_EQ(worth(*best), worth(*expected));
       EXPECT_TRUE(fits(*best, limits));
     }
     // Nobody beats one of the front; everybody outside is beaten by, or equal to, one of it.
-    const auto front = index.front(context);
+    const auto front = index.front(group);
     const auto beats = [](const VariantRecord& a, const VariantRecord& b) {
       return a.latency_s() <= b.latency_s() && a.accuracy >= b.accuracy &&
              (a.latency_s() < b.latency_s() || a.accuracy > b.accuracy);
@@ -87,33 +94,34 @@ TEST(VariantTable, AnswersAsBruteForceDoes) {
   const Folder folder;
   for (uint64_t seed = 0; seed < 6; ++seed) {
     Random random(seed);
-    Model model;
-    const std::string path = folder / fmt::format("t{}.mdb", seed);
-    auto table = open_table(path);
+    const ElasticModel model = table_model();
+    Expected held;
+    const std::string path = folder / fmt::format("t{}.db", seed);
+    auto table = open_table(path, model);
     for (int round = 0; round < 8; ++round) {
       std::vector<VariantRecord> batch;
-      for (auto n = random.below(60); n > 0; --n) batch.push_back(random_record(random));
-      for (const VariantRecord& r : batch) model[{r.context, print(r.variant)}] = r;
+      for (auto n = random.below(60); n > 0; --n) batch.push_back(random_record(random, model));
+      for (const VariantRecord& r : batch) held[{r.group, print(model, r.variant)}] = r;
       ASSERT_TRUE(table->put(batch).ok());
-      for (auto n = random.below(10); n > 0 && !model.empty(); --n) {
-        auto it = model.begin();
-        std::advance(it, random.below(model.size()));
+      for (auto n = random.below(10); n > 0 && !held.empty(); --n) {
+        auto it = held.begin();
+        std::advance(it, random.below(held.size()));
         ASSERT_TRUE(table->erase(it->first.first, it->second.variant).ok());
-        model.erase(it);
+        held.erase(it);
       }
-      expect_same(**table->index(), model, random);
+      expect_same(**table->index(), model, held, random);
       for (const VariantRecord& r : batch) {
-        const auto got = table->get(r.context, r.variant);
+        const auto got = table->get(r.group, r.variant);
         ASSERT_TRUE(got.ok());
-        const auto it = model.find({r.context, print(r.variant)});
-        EXPECT_EQ(got->has_value(), it != model.end());
+        const auto it = held.find({r.group, print(model, r.variant)});
+        EXPECT_EQ(got->has_value(), it != held.end());
         if (got->has_value()) {
           EXPECT_EQ(**got, it->second);
         }
       }
       if (random.below(2) == 0) {
         table.reset();
-        table = open_table(path);
+        table = open_table(path, model);
       }
     }
     ASSERT_TRUE(table->erase_all().ok());
@@ -123,33 +131,42 @@ TEST(VariantTable, AnswersAsBruteForceDoes) {
 
 TEST(VariantTable, WhatIsNotThere) {
   const Folder folder;
-  auto table = open_table(folder / "t.mdb");
-  EXPECT_FALSE(table->get("cpu", {{0}})->has_value());
-  EXPECT_EQ(table->erase("cpu", {{0}}).code(), Code::kNotFound);
-  EXPECT_EQ((*table->index())->best("cpu", {}), nullptr);
-  EXPECT_TRUE((*table->index())->front("cpu").empty());
-  EXPECT_TRUE((*table->index())->contexts().empty());
-  expect_failure(VariantTable::open(folder / "none/t.mdb"), Code::kNotFound, {"none/t.mdb"});
-  expect_failure(VariantTable::open(folder.path()), Code::kInvalidArgument, {"not a regular file"});
+  const ElasticModel model = table_model();
+  auto table = open_table(folder / "t.db", model);
+  const Variant original = original_variant(model);
+  const VariantGroup group{"cpu", "some images"};
+  EXPECT_FALSE(table->get(group, original)->has_value());
+  EXPECT_EQ(table->erase(group, original).code(), Code::kNotFound);
+  EXPECT_EQ((*table->index())->best(group, {}), nullptr);
+  EXPECT_EQ((*table->index())->widest("cpu"), nullptr);
+  EXPECT_TRUE((*table->index())->front(group).empty());
+  EXPECT_TRUE((*table->index())->groups().empty());
+  EXPECT_EQ(table->refused().value(), "");
+  expect_failure(VariantTable::open(folder / "none/t.db", model), Code::kNotFound, {"none/t.db"});
+  expect_failure(VariantTable::open(folder.path(), model), Code::kInvalidArgument, {"not a regular file"});
 }
 
 TEST(VariantTable, RecordsThatMakeNoSenseAreRefused) {
   const Folder folder;
-  auto table = open_table(folder / "t.mdb");
+  const ElasticModel model = table_model();
+  auto table = open_table(folder / "t.db", model);
   const auto refused = [&](auto change) {
     VariantRecord r;
-    r.context = "cpu";
-    r.variant.choices = {0, 1};
+    r.group = {"cpu", "2 images"};
+    r.variant = original_variant(model);
     EXPECT_TRUE(check_record(r).ok());
     change(r);
     EXPECT_EQ(table->put(r).code(), Code::kInvalidArgument);
-    EXPECT_FALSE(parse_record(format_record(r)).ok());
   };
-  refused([](VariantRecord& r) { r.context = ""; });
-  refused([](VariantRecord& r) { r.context = "a\nb"; });
-  refused([](VariantRecord& r) { r.context = std::string(kMaxContext + 1, 'x'); });
+  refused([](VariantRecord& r) { r.group.context = ""; });
+  refused([](VariantRecord& r) { r.group.data = ""; });
+  refused([](VariantRecord& r) { r.group.context = "a\nb"; });
+  refused([](VariantRecord& r) { r.group.context = std::string(kMaxContext + 1, 'x'); });
+  refused([](VariantRecord& r) { r.group.data = std::string(kMaxContext + 1, 'x'); });
   refused([](VariantRecord& r) { r.variant.choices.clear(); });
   refused([](VariantRecord& r) { r.variant.choices[0] = -3; });
+  refused([](VariantRecord& r) { r.variant.choices[0] = 5; });
+  refused([](VariantRecord& r) { r.variant.exit = 3; });
   refused([](VariantRecord& r) { r.variant.confidence = 2; });
   refused([](VariantRecord& r) { r.predicted_s = -1; });
   refused([](VariantRecord& r) { r.predicted_s = NAN; });
@@ -162,65 +179,149 @@ TEST(VariantTable, RecordsThatMakeNoSenseAreRefused) {
   EXPECT_EQ((*table->index())->size(), 0u);
 }
 
-TEST(VariantTable, StoredRecordsAreReadAsTheyWere) {
-  Random random(1);
-  for (int i = 0; i < 500; ++i) {
-    const VariantRecord r = random_record(random, 1 + random.below(300));
-    const auto again = parse_record(format_record(r));
-    ASSERT_TRUE(again.ok()) << again.status().message();
-    EXPECT_EQ(*again, r);
-  }
-  const std::string good = format_record(random_record(random));
-  for (size_t at = 0; at < good.size(); ++at) {
-    EXPECT_FALSE(parse_record(good.substr(0, at)).ok());
-    std::string bad = good;
-    bad[at] = '\x01';
-    EXPECT_FALSE(parse_record(bad).ok()) << bad;
-  }
-  std::string newer = good;
-  newer.replace(newer.find("\"version\":1"), 11, "\"version\":2");
-  expect_failure(parse_record(newer), Code::kUnsupported, {"update Limber"});
-}
-
-// Values that need pages of their own, and page after page of free ones.
+// Names that need pages of their own, and page after page of free ones.
 TEST(VariantTable, HoldsLongVariantsAndManyChanges) {
   const Folder folder;
-  const std::string path = folder / "t.mdb";
+  const std::string path = folder / "t.db";
+  const ElasticModel model = table_model(100);
   Random random(2);
-  Model model;
-  for (int round = 0; round < 12; ++round) {
-    auto table = open_table(path);
+  Expected held;
+  for (int round = 0; round < 8; ++round) {
+    auto table = open_table(path, model);
     ASSERT_NE(table, nullptr);
     std::vector<VariantRecord> batch;
-    for (int n = 0; n < 20; ++n) batch.push_back(random_record(random, 1 + random.below(kMaxBlocks)));
-    for (const VariantRecord& r : batch) model[{r.context, print(r.variant)}] = r;
+    for (int n = 0; n < 20; ++n) batch.push_back(random_record(random, model, random.below(100)));
+    for (const VariantRecord& r : batch) held[{r.group, print(model, r.variant)}] = r;
     ASSERT_TRUE(table->put(batch).ok());
-    while (model.size() > 100) {
-      const VariantRecord r = model.begin()->second;
-      ASSERT_TRUE(table->erase(r.context, r.variant).ok());
-      model.erase(model.begin());
+    while (held.size() > 70) {
+      const VariantRecord r = held.begin()->second;
+      ASSERT_TRUE(table->erase(r.group, r.variant).ok());
+      held.erase(held.begin());
     }
-    expect_same(**table->index(), model, random);
+    expect_same(**table->index(), model, held, random);
   }
+}
+
+VariantRecord record_of(const Variant& variant) {
+  VariantRecord r;
+  r.group = {"cpu", "10 images"};
+  r.variant = variant;
+  r.accuracy = 0.5;
+  r.images = 10;
+  return r;
+}
+
+// Gives the alternative a weight of its own, which teaching changes.
+void teach(ElasticModel& model, Alternative& alternative, float value) {
+  Tensor weight = *Tensor::allocate({DType::kF32, Shape{4}});
+  for (float& x : weight.data<float>()) x = value;
+  model.params->set("w", weight);
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DType::kF32, Shape{1, 4}});
+  const ValueId w = graph.add_parameter("w", {DType::kF32, Shape{4}});
+  graph.add_output(*emit(graph, OpKind::kAdd, {x, w}), "y");
+  alternative.graph = graph;
+}
+
+TEST(VariantTable, RecordsMeanTheSameWhenAlternativesComeAndGo) {
+  const Folder folder;
+  ElasticModel model = table_model();
+  Variant low_rank = original_variant(model);
+  low_rank.choices[1] = 3;
+  ASSERT_TRUE(open_table(folder / "t.db", model)->put(record_of(low_rank)).ok());
+  auto& alternatives = model.blocks[1].alternatives;
+  alternatives.insert(alternatives.begin() + 1, Alternative{"merge2", 2, model.base, 0});
+  auto table = open_table(folder / "t.db", model);
+  auto index = *table->index();
+  ASSERT_EQ(index->size(), 1u) << table->refused().value();
+  EXPECT_EQ(index->all({"cpu", "10 images"})[0].variant.choices, (std::vector<int>{0, 4, 0, 0}));
+  EXPECT_EQ(print(model, index->all({"cpu", "10 images"})[0].variant), "/layer1/Relu%2C1=low_rank25");
+  // Without it, the record speaks of nothing; it is not taken for one of another alternative.
+  alternatives.erase(alternatives.begin() + 4);
+  table = open_table(folder / "t.db", model);
+  EXPECT_EQ((*table->index())->size(), 0u);
+  EXPECT_NE(table->refused()->find("there is no alternative 'low_rank25'"), std::string::npos)
+      << table->refused().value();
+  ASSERT_TRUE(table->erase_refused().ok());
+  EXPECT_EQ(table->refused().value(), "");
+}
+
+TEST(VariantTable, RecordsOfWhatHasLearntSinceAreRefused) {
+  const Folder folder;
+  ElasticModel model = table_model();
+  teach(model, model.blocks[2].alternatives[1], 1);
+  Variant taught = original_variant(model), other = taught;
+  taught.choices[2] = 1;
+  other.choices[0] = 2;
+  const std::vector<VariantRecord> records = {record_of(taught), record_of(other),
+                                              record_of(original_variant(model))};
+  ASSERT_TRUE(open_table(folder / "t.db", model)->put(records).ok());
+  EXPECT_EQ((*open_table(folder / "t.db", model)->index())->size(), 3u);
+  teach(model, model.blocks[2].alternatives[1], 2);
+  auto table = open_table(folder / "t.db", model);
+  EXPECT_EQ((*table->index())->size(), 2u);
+  EXPECT_FALSE(table->get(records[0].group, taught)->has_value());
+  EXPECT_TRUE(table->get(records[1].group, other)->has_value());
+  const std::string why = table->refused().value();
+  for (const char* part : {"t.db", "1 of its records", "shrink50", "fingerprint", "limber search"})
+    EXPECT_NE(why.find(part), std::string::npos) << why;
+  // Judged anew, it holds.
+  ASSERT_TRUE(table->put(records[0]).ok());
+  EXPECT_EQ((*table->index())->size(), 3u);
+  EXPECT_EQ(table->refused().value(), "");
+}
+
+TEST(VariantTable, RecordsOfAnotherModelAreRefused) {
+  const Folder folder;
+  ElasticModel one = table_model(), two = table_model();
+  teach(one, one.blocks[0].alternatives[0], 1);
+  teach(two, two.blocks[0].alternatives[0], -1);
+  ASSERT_TRUE(open_table(folder / "t.db", one)->put(record_of(original_variant(one))).ok());
+  const auto table = open_table(folder / "t.db", two);
+  EXPECT_EQ((*table->index())->size(), 0u);
+  EXPECT_NE(table->refused()->find("another model"), std::string::npos);
+}
+
+TEST(VariantTable, ATableOfAnEarlierVersionIsNamed) {
+  const Folder folder;
+  folder.write("variants.mdb", "whatever it held");
+  const auto table = open_table(folder / "variants.db");
+  EXPECT_NE(table->refused()->find("variants.mdb: an earlier version wrote it"), std::string::npos);
+}
+
+// Accuracies on other images are no reason to prefer a variant.
+TEST(VariantTable, JudgedOnOtherImagesIsAnotherFront) {
+  VariantRecord few = record_of({{0}}), many = record_of({{1}});
+  few.group.data = "4 images";
+  few.images = 4;
+  few.accuracy = 1;
+  many.accuracy = 0.7;
+  many.predicted_s = 1;
+  const VariantIndex index({few, many});
+  ASSERT_EQ(index.groups().size(), 2u);
+  EXPECT_EQ(index.front(many.group).size(), 1u);
+  EXPECT_EQ(index.best(many.group, {})->accuracy, 0.7);
+  EXPECT_EQ(index.widest("cpu")->data, "10 images");
 }
 
 TEST(VariantTable, TheBestIsFoundInAboutAMicrosecond) {
   std::vector<VariantRecord> records;
   Random random(4);
   for (int i = 0; i < 5000; ++i) {
-    VariantRecord r = random_record(random, 20);
+    VariantRecord r = random_record(random);
     r.variant.choices[0] = i;
-    r.context = "cpu";
+    r.group = {"cpu/12 threads of a machine", "5000 images 0123456789abcdef"};
     r.measured_s = random.uniform(0.001, 0.1);
     r.accuracy = std::min(1.0, 0.5 + 4 * *r.measured_s + random.uniform(0, 0.1));
     records.push_back(r);
   }
+  const VariantGroup group = records[0].group;
   const VariantIndex index(std::move(records));
   constexpr int kTimes = 100000;
   double sum = 0;
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < kTimes; ++i) {
-    const VariantRecord* best = index.best("cpu", {.latency_s = 0.001 * (1 + i % 100)});
+    const VariantRecord* best = index.best(group, {.latency_s = 0.001 * (1 + i % 100)});
     if (best != nullptr) sum += best->accuracy;
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
@@ -231,8 +332,8 @@ TEST(VariantTable, TheBestIsFoundInAboutAMicrosecond) {
 
 TEST(VariantTable, TablesOfOneFileSeeEachOther) {
   const Folder folder;
-  auto one = open_table(folder / "t.mdb"),
-       two = open_table(folder / "../" + fs::path(folder.path()).filename().string() + "/t.mdb");
+  auto one = open_table(folder / "t.db"),
+       two = open_table(folder / "../" + fs::path(folder.path()).filename().string() + "/t.db");
   ASSERT_TRUE(one && two);
   Random random(1);
   const VariantRecord r = random_record(random);
@@ -247,7 +348,7 @@ TEST(VariantTable, TablesOfOneFileSeeEachOther) {
 
 TEST(VariantTable, ThreadsReadWhileOneWrites) {
   const Folder folder;
-  auto table = open_table(folder / "t.mdb");
+  auto table = open_table(folder / "t.db");
   std::atomic<bool> stop = false;
   std::vector<std::thread> readers;
   for (int t = 0; t < 2; ++t) {
@@ -258,9 +359,10 @@ TEST(VariantTable, ThreadsReadWhileOneWrites) {
         ASSERT_TRUE(index.ok());
         EXPECT_GE((*index)->size(), last);
         last = (*index)->size();
-        const VariantRecord* best = (*index)->best("cpu/1 thread", {.latency_s = 0.02});
+        const VariantGroup group{"cpu/1 thread", "2000 images"};
+        const VariantRecord* best = (*index)->best(group, {.latency_s = 0.02});
         if (best != nullptr) {
-          EXPECT_TRUE(table->get("cpu/1 thread", best->variant)->has_value());
+          EXPECT_TRUE(table->get(group, best->variant)->has_value());
         }
       }
     });
@@ -284,62 +386,64 @@ int wait_for(pid_t child) {
   return status;
 }
 
+// One record for each number below 625.
+VariantRecord numbered(const std::string& context, int number) {
+  VariantRecord r = record_of({});
+  r.group.context = context;
+  for (int rest = number, b = 0; b < 4; rest /= 5, ++b) r.variant.choices.push_back(rest % 5);
+  return r;
+}
+
 TEST(VariantTable, ProcessesShareIt) {
   const Folder folder;
-  const std::string path = folder / "t.mdb";
-  const auto writer = [&](uint64_t seed) {
-    return in_child([&, seed] {
-      auto table = VariantTable::open(path);
-      Random random(seed);
+  const std::string path = folder / "t.db";
+  const ElasticModel model = table_model();
+  const auto writer = [&](const std::string& machine) {
+    return in_child([&, machine] {
+      auto table = VariantTable::open(path, model);
       for (int i = 0; i < 30 && table.ok(); ++i) {
-        VariantRecord r = random_record(random);
-        r.context = fmt::format("machine {}", seed);
-        r.variant.choices = {i};
-        r.variant.exit = -1;
-        r.variant.confidence = 0;
+        const VariantRecord r = numbered(machine, i);
         if (!(*table)->put(r).ok() ||
-            (*table)->index().value()->all(r.context).size() != static_cast<size_t>(i + 1))
+            (*table)->index().value()->all(r.group).size() != static_cast<size_t>(i + 1))
           return false;
       }
       return table.ok();
     });
   };
-  const pid_t children[] = {writer(1), writer(2)};
+  const pid_t children[] = {writer("machine 1"), writer("machine 2")};
   // Opening checks the whole file while others write to it.
   const pid_t opener = in_child([&] {
     for (int i = 0; i < 40; ++i) {
-      if (!VariantTable::open(path).ok()) return false;
+      if (!VariantTable::open(path, model).ok()) return false;
     }
     return true;
   });
   for (const pid_t child : children) EXPECT_EQ(wait_for(child), 0);
   EXPECT_EQ(wait_for(opener), 0);
-  const auto table = open_table(path);
-  EXPECT_EQ((*table->index())->all("machine 1").size(), 30u);
-  EXPECT_EQ((*table->index())->all("machine 2").size(), 30u);
+  const auto table = open_table(path, model);
+  EXPECT_EQ((*table->index())->all({"machine 1", "10 images"}).size(), 30u);
+  EXPECT_EQ((*table->index())->all({"machine 2", "10 images"}).size(), 30u);
 }
 
 TEST(VariantTable, AKilledWriterLeavesWholeBatches) {
   const Folder folder;
-  const std::string path = folder / "t.mdb";
+  const std::string path = folder / "t.db";
+  const ElasticModel model = table_model();
   Random random(3);
   for (int i = 0; i < 12; ++i) {
     const pid_t child = in_child([&] {
-      auto table = VariantTable::open(path);
+      auto table = VariantTable::open(path, model);
       for (int k = 0; table.ok(); ++k) {
-        std::vector<VariantRecord> batch(10);
-        for (int n = 0; n < 10; ++n) {
-          batch[static_cast<size_t>(n)].context = "cpu";
-          batch[static_cast<size_t>(n)].variant.choices = {i, k, n};
-        }
+        std::vector<VariantRecord> batch;
+        for (int n = 0; n < 10; ++n) batch.push_back(numbered(fmt::format("{} {}", i, k), n));
         if (!(*table)->put(batch).ok()) return false;
       }
       return false;
     });
-    ::usleep(static_cast<useconds_t>(2000 + random.below(20000)));
+    ::usleep(static_cast<useconds_t>(2000 + random.below(40000)));
     ::kill(child, SIGKILL);
     EXPECT_TRUE(WIFSIGNALED(wait_for(child)));
-    const auto table = open_table(path);
+    const auto table = open_table(path, model);
     ASSERT_NE(table, nullptr);
     EXPECT_EQ((*table->index())->size() % 10, 0u);
   }
@@ -347,25 +451,24 @@ TEST(VariantTable, AKilledWriterLeavesWholeBatches) {
 
 TEST(VariantTable, AFullDiskIsAStatus) {
   const Folder folder;
-  const std::string path = folder / "t.mdb";
+  const std::string path = folder / "t.db";
+  const ElasticModel model = table_model();
   const pid_t child = in_child([&] {
     ::signal(SIGXFSZ, SIG_IGN);
-    auto table = VariantTable::open(path);
-    Random random(1);
-    if (!table.ok() || !(*table)->put(random_record(random)).ok()) return false;
+    auto table = VariantTable::open(path, model);
+    if (!table.ok() || !(*table)->put(numbered("cpu", 0)).ok()) return false;
     rlimit limit{fs::file_size(path) + 40000, RLIM_INFINITY};
     if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
     std::vector<VariantRecord> batch;
-    for (int i = 0; i < 500; ++i) batch.push_back(random_record(random, 50));
+    for (int i = 0; i < 600; ++i) batch.push_back(numbered("another", i));
     const Status status = (*table)->put(batch);
-    return status.code() == Code::kIo && status.message().find("t.mdb") != std::string::npos;
+    return status.code() == Code::kIo && status.message().find("t.db") != std::string::npos;
   });
   EXPECT_EQ(wait_for(child), 0);
-  const auto table = open_table(path);
+  const auto table = open_table(path, model);
   ASSERT_NE(table, nullptr);
   EXPECT_EQ((*table->index())->size(), 1u);
-  Random random(2);
-  EXPECT_TRUE(table->put(random_record(random, 50)).ok());
+  EXPECT_TRUE(table->put(numbered("cpu", 1)).ok());
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ ExitPoint outcome_at(const ExitOutcomes& outcomes, double confidence) {
 }
 
 ExitPoint calibrate_exits(const ExitOutcomes& outcomes, double least_accuracy) {
-  constexpr double kRounding = 1e-9;
+  constexpr double kRounding = 1e-9;  // share by which sums in another order may differ
   Sweep sweep(outcomes);
   const auto images = static_cast<double>(outcomes.images());
   const double needed = (least_accuracy - kRounding) * images;

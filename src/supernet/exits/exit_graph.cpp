@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMinSide = 4;     // maps smaller than this are pooled as they are
 constexpr int64_t kLargeSide = 16;  // maps of this side or more are halved once more
-constexpr double kEpsilon = 1e-5;
+constexpr double kEpsilon = 1e-5;   // of normalisation, as frameworks have it
 
 bool is_map(const TensorType& type) { return type.rank() == 4; }
 int64_t channels_of(const TensorType& type) { return type.shape[type.rank() == 3 ? 2 : 1].value(); }
@@ -162,7 +162,7 @@ int64_t exit_elements(const TensorType& features, int64_t classes, const ExitDes
 
 std::optional<ExitDesign> design_exit(const TensorType& features, int64_t classes, int64_t max_elements) {
   constexpr std::array<int64_t, 9> kChannels = {128, 96, 64, 48, 32, 24, 16, 12, 8};
-  constexpr int kBlocks = 3;
+  constexpr int kBlocks = 3;  // at most: an exit is to be small beside what it saves
   if (!fits_exit(features)) return std::nullopt;
   const auto fits = [&](const ExitDesign& design) {
     return exit_elements(features, classes, design) <= max_elements;

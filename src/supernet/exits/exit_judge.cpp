@@ -1,10 +1,7 @@
 #include "supernet/exits/exit_judge.h"
 
-#include <algorithm>
 #include <cstring>
-#include <limits>
 
-#include "base/clock.h"
 #include "ops/op_def.h"
 #include "passes/classifier.h"
 #include "runtime/compile.h"
@@ -20,18 +17,6 @@ Result<Tensor> image_of(const Tensor& batch, size_t row) {
   LIMBER_ASSIGN(Tensor image, Tensor::allocate({batch.dtype(), shape}));
   std::memcpy(image.raw(), static_cast<const std::byte*>(batch.raw()) + row * image.bytes(), image.bytes());
   return image;
-}
-
-template <typename Run>
-Result<double> least_seconds(const Run& run) {
-  constexpr int kTries = 3;
-  double least = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < kTries; ++i) {
-    const double start = now_seconds();
-    LIMBER_TRY(run());
-    least = std::min(least, now_seconds() - start);
-  }
-  return least;
 }
 
 Result<std::unique_ptr<Session>> one_image_session(const ElasticModel& model,
@@ -100,14 +85,15 @@ Result<RealLatency> measure_real_latency(const ElasticModel& model, const Varian
   for (const Tensor& batch : set.images) {
     for (size_t i = 0; i < static_cast<size_t>(batch.shape().dim(0)) && sum.images < images; ++i) {
       LIMBER_ASSIGN(const Tensor image, image_of(batch, i));
-      LIMBER_ASSIGN(const double with_exits,
-                    least_seconds([&] { return runner->run(image, variant.confidence).status(); }));
-      LIMBER_ASSIGN(const double without, least_seconds([&]() -> Status {
-                      LIMBER_TRY(feed(image, full->input(0)));
-                      return full->run();
-                    }));
-      sum.seconds += with_exits;
-      sum.full_seconds += without;
+      TurnTimer timer({.seconds = 0, .min_rounds = 1, .warm_up = 0});  // one round: there are many images
+      timer.add([&](std::vector<double>&) { return runner->run(image, variant.confidence).status(); });
+      timer.add([&](std::vector<double>&) -> Status {
+        LIMBER_TRY(feed(image, full->input(0)));
+        return full->run();
+      });
+      LIMBER_TRY(timer.run());
+      sum.seconds += timer.seconds(0);
+      sum.full_seconds += timer.seconds(1);
       ++sum.images;
     }
   }

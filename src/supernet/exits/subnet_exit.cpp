@@ -22,7 +22,8 @@ Result<double> mean_time(const ElasticModel& model, const EvaluationSet& held,
 
 Result<Exit> make_subnet_exit(const ElasticModel& model, const Variant& variant) {
   if (variant.exit >= 0 || variant.confidence > 0)
-    return invalid("variant '{}' has exits of its own, expected one that runs to the end", print(variant));
+    return invalid("variant '{}' has exits of its own, expected one that runs to the end",
+                   print(model, variant));
   Exit exit{"subnet", 0, {}};
   LIMBER_ASSIGN(exit.graph, materialize(model, variant));
   return exit;

@@ -27,12 +27,12 @@ struct Matrix {
 Matrix transposed(const Matrix& m);
 Matrix product(const Matrix& a, const Matrix& b);  // REQUIRES: a.columns == b.rows
 
-struct Eigen {
+struct EigenSystem {
   std::vector<double> values;  // descending
   Matrix vectors;              // one per row, orthonormal
 };
-// By Householder reflections and implicit QL. REQUIRES: symmetric
-Eigen symmetric_eigen(Matrix m);
+// REQUIRES: symmetric
+EigenSystem symmetric_eigen(const Matrix& m);
 
 // The singular directions of a matrix on its shorter side; from them follow the factors of every rank.
 class Factors {

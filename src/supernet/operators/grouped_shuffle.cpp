@@ -7,6 +7,7 @@
 namespace limber {
 namespace {
 
+// Channels of a group: with fewer it is nearly depthwise, which kernels run far below their peak.
 constexpr int64_t kMinGroupWidth = 4;
 
 // Is `v` made by a convolution of `groups` groups, but for what treats channels one by one?

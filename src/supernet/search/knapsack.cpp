@@ -136,6 +136,8 @@ Result<std::vector<Priced>> price_front(const SearchSpace& space, const Prices& 
 Result<Priced> cheapest_variant(const SearchSpace& space, const Prices& prices, const Band& band,
                                 size_t resolution) {
   const bool only_latency = band.max_flops <= 0 && band.max_parameter_bytes <= 0;
+  // Of what goes beyond the other limits: each three times the one before, from a 64th of what prices differ
+  // by up to a thousand times that, where nothing else counts.
   constexpr int kWeights = 12;
   std::optional<Priced> best;
   double weight = 0;

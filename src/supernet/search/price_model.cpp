@@ -41,7 +41,7 @@ PriceModel::PriceModel(const SearchSpace& space, std::span<const Scored> samples
         products.at(static_cast<int64_t>(i), static_cast<int64_t>(k)) += row[i] * row[k];
     }
   }
-  eigen_ = symmetric_eigen(std::move(products));
+  eigen_ = symmetric_eigen(products);
   targets_.assign(features_, 0);
   for (size_t i = 0; i < features_; ++i) {
     const double* direction = eigen_.vectors.row(static_cast<int64_t>(i));

@@ -29,7 +29,7 @@ class PriceModel {
   const SearchSpace& space_;
   std::vector<std::vector<size_t>> feature_;  // by block and alternative
   size_t features_ = 0;
-  Eigen eigen_;                  // of the features' products
+  EigenSystem eigen_;            // of the features' products
   std::vector<double> targets_;  // in the directions of eigen_
   double ridge_ = 1, noise_ = 0;
 };

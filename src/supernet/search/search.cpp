@@ -163,7 +163,8 @@ class Searcher {
 
   // What is just too slow, changed as little as possible.
   void propose_near(const std::vector<Variant>& variants) {
-    constexpr int kWays = 3;
+    constexpr int kWays =
+        3;  // of each: ways are random, and a few differ; more would crowd out other variants
     for (const Variant& variant : variants) {
       if (band_.allows(space_.cost(variant))) continue;
       for (int i = 0; i < kWays; ++i) propose(move_near(space_, band_, variant, random_));
@@ -204,6 +205,7 @@ class Searcher {
   }
 
   Result<Priced> cheapest(const Prices& prices, const Variant* trunk, size_t from) const {
+    // Steps of latency that the knapsack tells apart: 0.2 % of the limit, well below what timing is sure of.
     constexpr size_t kResolution = 512;
     if (from == 0) return cheapest_variant(space_, prices, band_, kResolution);
     return cheapest_variant(with_beginning(space_, *trunk, from), prices, band_, kResolution);
@@ -211,6 +213,7 @@ class Searcher {
 
   // How many blocks others may have in common with the variant: those that take a random part of its time.
   size_t shared_blocks(const Variant& trunk) {
+    // Shares of its time. Less in common saves little work; more leaves hardly a block to differ in.
     constexpr double kLeast = 0.5, kMost = 0.95;
     const double until = random_.uniform(kLeast, kMost) * space_.cost(trunk).seconds;
     double passed = 0;
@@ -261,7 +264,7 @@ class Searcher {
 
   // Of a few branches the cheapest, by prices as they might be.
   Variant cheap_branch(const Variant& trunk, const std::vector<size_t>& parents, const PriceModel& model) {
-    constexpr int kBranches = 6;
+    constexpr int kBranches = 6;  // pricing one takes microseconds, evaluating one tenths of a second
     const Prices prices = model.prices(1, random_);
     Variant best = branch(trunk, parents);
     for (int i = 1; i < kBranches; ++i) {
@@ -284,7 +287,7 @@ class Searcher {
 
   // Has nothing better been found for long? Then every other group is free to begin as it likes.
   bool is_stuck() {
-    constexpr int kPatience = 8;
+    constexpr int kPatience = 8;  // generations; with groups of 12 about half of the default evaluations
     idle_generations_ = best_ == best_before_ ? idle_generations_ + 1 : 0;
     best_before_ = best_;
     return idle_generations_ > kPatience && idle_generations_ % 2 == 1;
@@ -318,7 +321,8 @@ class Searcher {
   double accuracy_of(const Variant& variant) const { return all_[index_.at(variant.choices)].accuracy; }
 
   bool accepts(double from, double to) {
-    constexpr double kHot = 0.02, kCold = 0.0005;  // in accuracy
+    constexpr double kHot = 0.02,
+                     kCold = 0.0005;  // in accuracy: two points at first, less than an image of 500 at last
     const double share = static_cast<double>(evaluations()) / options_.max_evaluations;
     return to >= from || random_.uniform() < std::exp((to - from) / (kHot * std::pow(kCold / kHot, share)));
   }
@@ -383,6 +387,7 @@ Result<SearchResult> search_variants(const SearchSpace& space, const EvaluateVar
 
 Result<std::vector<Variant>> price_seeds(const SearchSpace& space, const Band& band, size_t count,
                                          Random& random) {
+  // Of the error: nobody knows beforehand how it turns into lost accuracy. The likeliest first.
   constexpr double kExponents[] = {1, 0.5, 2, 0.75};
   std::vector<Variant> seeds;
   for (size_t i = 0; i < 4 * count && seeds.size() < count; ++i) {

@@ -10,9 +10,11 @@
 namespace limber {
 namespace {
 
-constexpr double kRecent = 0.05;       // weight of a batch in the error that is shown
-constexpr double kTeachAll = 0.12;     // of the time: until then all alternatives are taught
-constexpr double kTeachChosen = 0.25;  // and until then those that are part of a chosen variant
+constexpr double kRecent = 0.05;  // weight of a batch in the error that is shown
+// Shares of the time: until the first all alternatives are taught, which need only be told apart by then;
+// until the second those of chosen variants; what is left, most of it, goes into variants as wholes, where
+// labels help.
+constexpr double kTeachAll = 0.12, kTeachChosen = 0.25;
 
 class Elastifier {
  public:

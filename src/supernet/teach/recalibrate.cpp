@@ -10,7 +10,8 @@
 namespace limber {
 namespace {
 
-constexpr size_t kMinUpdates = 64;  // running statistics forget what they were
+constexpr size_t kMinUpdates =
+    64;  // steps, after which running statistics of momentum 0.9 keep 0.1 % of what they were
 
 Result<std::shared_ptr<Parameters>> copy_of(const Graph& graph, const Parameters& params) {
   auto made = std::make_shared<Parameters>();

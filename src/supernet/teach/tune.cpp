@@ -13,8 +13,9 @@
 namespace limber {
 namespace {
 
-constexpr size_t kTuneArenaBytes = size_t{1} << 36;  // of addresses
-constexpr double kNearLimit = 0.95;  // of a share of the latency: times are never quite the same again
+constexpr size_t kTuneArenaBytes = size_t{1}
+                                   << 36;  // of addresses; pages become memory when a step uses them
+constexpr double kNearLimit = 0.95;        // of a share of the latency: times are never quite the same again
 
 void softmax(std::span<const float> logits, std::span<float> to) {
   const float largest = *std::max_element(logits.begin(), logits.end());
@@ -105,9 +106,9 @@ Result<std::vector<Variant>> promising_variants(const SearchSpace& space, std::s
   return variants;
 }
 
-std::string tuned_note(std::span<const Variant> variants) {
+std::string tuned_note(const ElasticModel& model, std::span<const Variant> variants) {
   std::string text;
-  for (const Variant& variant : variants) text += (text.empty() ? "" : " ") + print(variant);
+  for (const Variant& variant : variants) text += (text.empty() ? "" : " ") + print(model, variant);
   return text;
 }
 
@@ -117,8 +118,7 @@ std::vector<Variant> tuned_variants(const ElasticModel& model, const ElasticInfo
   if (note == info.notes.end()) return variants;
   std::istringstream words(note->second);
   for (std::string word; words >> word;) {
-    const auto variant = parse_variant(word);
-    if (variant.ok() && check_variant(model, *variant).ok()) variants.push_back(*variant);
+    if (auto variant = parse_variant(model, word); variant.ok()) variants.push_back(*std::move(variant));
   }
   return variants;
 }

@@ -60,6 +60,22 @@ TEST(OwnCopies, StandForTheOriginalsUntilTrained) {
   EXPECT_FALSE(is_copy(model.blocks[last].alternatives[0]));
 }
 
+// What a folder holds must not come to mean another alternative.
+TEST(OwnCopies, AStoredVariantMeansTheSameWhenTheyCome) {
+  ElasticModel model = shrinkable();
+  Block& last = model.blocks.back();
+  Alternative tuned{.name = std::string(kTunedAlternative), .error = kCopyError};
+  tuned.graph = *own_copy(last, kTunedAlternative, *model.params);
+  last.alternatives.push_back(std::move(tuned));
+  Variant for_exits = original_variant(model);
+  for_exits.choices.back() = static_cast<int>(last.alternatives.size()) - 1;
+  const std::string stored = print(model, for_exits);
+  ASSERT_TRUE(copy_originals(model, std::vector{with_one_change(model)}, 100).ok());
+  const auto now = parse_variant(model, stored);
+  ASSERT_TRUE(now.ok()) << now.status().message();
+  EXPECT_EQ(last.alternatives[static_cast<size_t>(now->choices.back())].name, kTunedAlternative);
+}
+
 TEST(OwnCopies, AreMadeOnce) {
   ElasticModel model = shrinkable();
   const auto first = copy_originals(model, std::vector{with_one_change(model)}, 100);

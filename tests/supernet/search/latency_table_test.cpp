@@ -32,7 +32,7 @@ TEST(LatencyTable, MeasuresEveryAlternativeAndSearchTakesItUp) {
   const auto elastic = expand(model->graph, model->params);
   ASSERT_TRUE(elastic.ok()) << elastic.status().message();
   int last = 0, count = 0;
-  LatencyOptions options{.measure = {.seconds = 0.001, .min_runs = 3}, .cover = 1};
+  LatencyOptions options{.measure = {.seconds = 0.001, .min_rounds = 1}, .cover = 1};
   options.progress = [&](int done, int all) {
     EXPECT_EQ(done, last + 1);
     last = done;
@@ -97,7 +97,7 @@ TEST(LatencyTable, MeasuresExits) {
   const size_t after = elastic->blocks.size() - 1;
   elastic->exits.push_back({"last", static_cast<int>(after), elastic->blocks[after].alternatives[0].graph});
   const auto table = measure_latency_table(*elastic, test::cpu_backends(),
-                                           {.measure = {.seconds = 0.001, .min_runs = 3}, .cover = 2});
+                                           {.measure = {.seconds = 0.001, .min_rounds = 1}, .cover = 2});
   ASSERT_TRUE(table.ok()) << table.status().message();
   ASSERT_EQ(table->exits.size(), 1u);
   EXPECT_EQ(table->exits[0].after, static_cast<int>(after));
