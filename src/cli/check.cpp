@@ -2,7 +2,7 @@
 #include <map>
 
 #include "cli/commands.h"
-#include "cli/json.h"
+#include "jobs/json.h"
 #include "cli/options.h"
 #include "cli/table.h"
 #include "io/onnx.h"

@@ -8,7 +8,7 @@
 #include "cli/console.h"
 #include "cli/elastic_arguments.h"
 #include "cli/image_arguments.h"
-#include "cli/json.h"
+#include "jobs/json.h"
 #include "cli/options.h"
 #include "cli/table.h"
 #include "cli/units.h"
