@@ -1,19 +1,33 @@
 // limber bench: how long a run takes, and how steadily.
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/bench_supernet.h"
-#include "cli/bench_worker.h"
 #include "cli/commands.h"
 #include "cli/elastic_arguments.h"
-#include "cli/json.h"
 #include "cli/options.h"
 #include "cli/table.h"
+#include "jobs/bench_supernet.h"
+#include "jobs/bench_worker.h"
+#include "jobs/json.h"
 
 namespace limber {
 namespace {
+
+// Says "ready" and answers lines until "quit", the end of input or the first one that fails.
+Status serve_lines(const std::function<Result<std::string>(const std::string& line)>& answer) {
+  fmt::print("ready\n");
+  std::fflush(stdout);
+  for (std::string line; std::getline(std::cin, line) && line != "quit";) {
+    const auto said = answer(line);
+    fmt::print("{}\n", said.ok() ? *said : "error: " + said.status().message());
+    std::fflush(stdout);
+    LIMBER_TRY(said.status());
+  }
+  return {};
+}
 
 struct BenchOptions : CommonOptions, StepArguments {
   ImageSource source;  // of an elastic model
@@ -88,7 +102,8 @@ void report(const BenchOptions& options, const Plan& plan, double compile_second
 Result<int> bench_runs(const BenchOptions& options, const BenchWorker& worker, double compile_seconds) {
   LIMBER_TRY(warm_up(worker.run, options.warm_up));
   if (options.worker) {
-    LIMBER_TRY(serve_lines(worker));
+    BenchAnswers answers(worker);
+    LIMBER_TRY(serve_lines([&](const std::string& line) { return answers.answer(line); }));
     return kExitDone;
   }
   LIMBER_ASSIGN(auto times, measure(worker.run, options));
@@ -101,7 +116,8 @@ Result<int> bench_elastic_model(const BenchOptions& options) {
     return usage_error(invalid("{} is an elastic model: its bench needs --worker and --data", options.model));
   LIMBER_ASSIGN(const auto work, open_elastic(options));
   LIMBER_TRY(load_images(*work, options.source, options, {}));
-  LIMBER_TRY(serve_supernet(*work));
+  SupernetAnswers answers(*work);
+  LIMBER_TRY(serve_lines([&](const std::string& line) { return answers.answer(line); }));
   return kExitDone;
 }
 

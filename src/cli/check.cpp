@@ -1,10 +1,10 @@
 // limber check: can this model run here, and if not, why.
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/json.h"
 #include "cli/options.h"
 #include "cli/table.h"
 #include "jobs/inspect_job.h"
+#include "jobs/json.h"
 
 namespace limber {
 namespace {

@@ -20,6 +20,8 @@ void add_elastify(CommandLine& line);
 void add_search(CommandLine& line);
 void add_exits_command(CommandLine& line);
 void add_report(CommandLine& line);
+void add_compare(CommandLine& line);
+void add_doctor(CommandLine& line);
 void add_demo(CommandLine& line);
 
 }  // namespace limber

@@ -4,10 +4,12 @@
 #include <filesystem>
 
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/demo_output.h"
-#include "cli/demo_story.h"
+#include "cli/job_words.h"
 #include "cli/signals.h"
 #include "cli/table.h"
+#include "jobs/demo_job.h"
 
 namespace limber {
 namespace {
@@ -21,18 +23,38 @@ struct DemoCommand {
   bool quick = false, json = false;
 };
 
-// The folder that was asked for, which must not be there; without one, the first of "limber-demo",
-// "limber-demo-2" .. that is not.
-Result<std::string> choose_folder(const std::string& asked) {
-  namespace fs = std::filesystem;
-  if (!asked.empty()) {
-    if (fs::exists(asked))
-      return invalid("{} is there already; give another -o, or remove it: a demonstration starts afresh",
-                     asked);
-    return asked;
+// Tells the story in lines, with the commands that do the same.
+class Teller : public DemoTeller {
+ public:
+  Teller(std::FILE* to, Console& console) : to_(to), console_(console) {}
+  void on_chapter(int number, int of, const std::string& title, const std::string& why) override {
+    std::string indented;
+    for (const char c : why) indented += c == '\n' ? "\n     " : std::string(1, c);
+    say(fmt::format("\n{}/{}  {}\n     {}\n", number, of, title, indented));
   }
+  std::string on_call(const DemoCall& call) override {
+    const std::string line = command_line(call);
+    say(fmt::format("   $ {}\n", line));
+    return line;
+  }
+  void on_result(const std::string& text) override { say(fmt::format("   -> {}\n", text)); }
+
+ private:
+  void say(const std::string& text) {
+    console_.clear();
+    fmt::print(to_, "{}", text);
+    std::fflush(to_);
+  }
+
+  std::FILE* const to_;
+  Console& console_;
+};
+
+// The folder that was asked for, or the first of "limber-demo", "limber-demo-2" .. that is not there.
+std::string choose_folder(const std::string& asked) {
+  if (!asked.empty()) return asked;
   std::string folder = kFolder;
-  for (int i = 2; fs::exists(folder); ++i) folder = fmt::format("{}-{}", kFolder, i);
+  for (int i = 2; std::filesystem::exists(folder); ++i) folder = fmt::format("{}-{}", kFolder, i);
   return folder;
 }
 
@@ -64,32 +86,33 @@ void print_tables(const DemoReport& report) {
 }
 
 Result<int> demo(const DemoCommand& options) {
-  LIMBER_ASSIGN(const std::string folder, choose_folder(options.output));
-  DemoSettings settings = options.quick ? quick_demo() : DemoSettings{};
-  settings.folder = folder;
-  settings.seed = options.seed;
-  settings.threads = options.threads;
-  if (options.json) settings.talk = stderr;
-  catch_stop_signals();
+  DemoJobOptions job = options.quick ? quick_demo() : DemoJobOptions{};
+  job.folder = choose_folder(options.output);
+  job.seed = options.seed;
+  job.threads = options.threads;
+  std::FILE* const talk = options.json ? stderr : stdout;
+  ConsoleControl console;
+  Teller teller(talk, console.console);
   fmt::print(
-      settings.talk,
+      talk,
       "A model learns, meets a changed world, learns again in about half the time, and changes its shape\n"
       "to fit a budget. {}; all files go to {}. Ctrl-C stops.\n",
-      options.quick ? "With --quick less well, in a minute or two" : "It takes about five minutes", folder);
-  const Result<DemoReport> told = tell_story(settings);
+      options.quick ? "With --quick less well, in a minute or two" : "It takes about five minutes",
+      job.folder);
+  const Result<DemoReport> told = run_demo(job, console.control, &teller);
+  console.console.clear();
   if (!told.ok()) {
     if (!stop_asked()) return told.status();
-    fmt::print(stderr, "limber: stopped; what was done is in {}\n", folder);
+    fmt::print(stderr, "limber: stopped; what was done is in {}\n", job.folder);
     return kExitFailed;
   }
-  LIMBER_TRY(write_demo(*told));
   if (options.json) {
     fmt::print("{}\n", demo_json(*told).text());
     return kExitDone;
   }
   print_tables(*told);
   fmt::print("\nThe report, with plots: {0}\n  xdg-open {0}\n",
-             std::filesystem::absolute(folder + "/report.html").lexically_normal().string());
+             std::filesystem::absolute(job.folder + "/report.html").lexically_normal().string());
   return kExitDone;
 }
 

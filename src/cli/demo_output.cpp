@@ -1,7 +1,5 @@
 #include "cli/demo_output.h"
 
-#include "base/file.h"
-
 namespace limber {
 namespace {
 
@@ -52,11 +50,6 @@ Json demo_json(const DemoReport& report) {
   for (const double share : report.unreachable) unreachable.push(share);
   out.set("unreachable", std::move(unreachable));
   return out;
-}
-
-Status write_demo(const DemoReport& report) {
-  LIMBER_TRY(os_files().write(report.folder + "/report.html", demo_page(report)));
-  return os_files().write(report.folder + "/demo.svg", demo_picture(report));
 }
 
 }  // namespace limber

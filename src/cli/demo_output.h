@@ -1,13 +1,11 @@
-// What a demonstration leaves behind.
+// The numbers of a demonstration, for programs.
 #pragma once
 
-#include "cli/json.h"
+#include "jobs/json.h"
 #include "report/demo_page.h"
 
 namespace limber {
 
 Json demo_json(const DemoReport& report);
-// report.html and demo.svg in the report's folder.
-Status write_demo(const DemoReport& report);
 
 }  // namespace limber

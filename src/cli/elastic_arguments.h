@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/arguments.h"
-#include "cli/json.h"
+#include "jobs/json.h"
 #include "jobs/elastic_work.h"
 
 namespace limber {

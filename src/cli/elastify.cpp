@@ -8,11 +8,11 @@
 #include "cli/console.h"
 #include "cli/elastic_arguments.h"
 #include "cli/image_arguments.h"
-#include "cli/json.h"
 #include "cli/options.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "jobs/elastify_job.h"
+#include "jobs/json.h"
 #include "supernet/expand/own_copy.h"
 
 namespace limber {
@@ -23,13 +23,13 @@ struct ElastifyCommand {
   bool json = false;
 };
 
-void print_blocks(const ElasticModel& model) {
+void print_blocks(const ElasticModel& model, bool taught) {
   Table table({{"block"}, {"alternative"}, {"blocks", true}, {"error", true}});
   for (const Block& block : model.blocks) {
     for (const Alternative& alternative : block.alternatives) {
       if (alternative.name == "original") continue;
       table.add({block.name, alternative.name, fmt::format("{}", alternative.span),
-                 is_copy(alternative) ? "-" : fmt::format("{:.4f}", alternative.error)});
+                 is_copy(alternative) || !taught ? "-" : fmt::format("{:.4f}", alternative.error)});
     }
   }
   fmt::print("{}", table.text());
@@ -56,7 +56,7 @@ void print_json(const ElastifyOutcome& outcome) {
 
 void print_tables(const ElastifyJobOptions& job, const ElastifyOutcome& outcome) {
   const ElasticModel& model = outcome.folder.model;
-  print_blocks(model);
+  print_blocks(model, outcome.taught_s > 0);
   fmt::print("{} blocks, {} alternatives, {:.3g} variants; {:.2f} times the size of the model\n",
              model.blocks.size(), outcome.alternatives, count_variants(model), outcome.size_ratio);
   if (!outcome.judged.empty()) {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cli/json.h"
+#include "jobs/json.h"
 #include "cli/table.h"
 
 namespace limber {

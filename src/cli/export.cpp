@@ -1,7 +1,7 @@
 // limber export: any model Limber can load, as plain ONNX.
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/json.h"
+#include "jobs/json.h"
 #include "cli/options.h"
 #include "jobs/export_job.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/json.h"
+#include "jobs/json.h"
 #include "jobs/run_job.h"
 
 namespace limber {

@@ -3,7 +3,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/image_arguments.h"
-#include "cli/json.h"
+#include "jobs/json.h"
 #include "cli/options.h"
 #include "jobs/output.h"
 #include "jobs/predict_job.h"

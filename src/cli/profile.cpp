@@ -3,11 +3,11 @@
 
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/json.h"
 #include "cli/options.h"
 #include "cli/table.h"
 #include "device/cpu.h"
 #include "jobs/inspect_job.h"
+#include "jobs/json.h"
 
 namespace limber {
 namespace {

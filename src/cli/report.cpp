@@ -1,6 +1,6 @@
 // limber report: a page about trainings, from what they recorded, or about an elastic model.
 #include "cli/commands.h"
-#include "cli/json.h"
+#include "jobs/json.h"
 #include "jobs/elastic_report.h"
 #include "report/summary.h"
 #include "report/training_page.h"

@@ -4,7 +4,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/elastic_arguments.h"
-#include "cli/json.h"
+#include "jobs/json.h"
 #include "cli/options.h"
 #include "cli/table.h"
 #include "cli/units.h"

@@ -5,7 +5,7 @@
 #include "base/show.h"
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/json.h"
+#include "jobs/json.h"
 #include "cli/signals.h"
 #include "cli/train_arguments.h"
 #include "cli/units.h"

@@ -15,6 +15,7 @@
 #include "data/subset.h"
 #include "jobs/classifier.h"
 #include "jobs/elastic_work.h"
+#include "jobs/output.h"
 #include "supernet/expand/expand.h"
 #include "supernet/teach/elastify.h"
 #include "train/evaluate.h"
@@ -142,6 +143,7 @@ class Elastification {
 
 Status Elastification::check_output() const {
   const std::string& output = job_.output;
+  LIMBER_TRY(check_output_folder(output));
   if (is_elastic(output)) {
     if (job_.resume) return {};
     return invalid("{} holds an elastic model already; go on with it (resume), or give another output",

@@ -45,7 +45,8 @@ class ExitMaker {
   Status make_exits();
   Result<ExitReport> find_subnet();
   ExitOptions exit_options() const;
-  Result<double> accuracy_of_model(const EvaluationSet& set);
+  // `seconds`: that running the model took, without compiling it.
+  Result<double> accuracy_of_model(const EvaluationSet& set, double* seconds = nullptr);
   Result<ExitOutcomes> judge(const EvaluationSet& set, const ExitOutcomes* timed);
   Status calibrate();
   Status keep_records();
@@ -139,21 +140,25 @@ Status ExitMaker::load_images() {
 
 // --- exits ----------------------------------------------------------------------------------------------
 
-Result<double> ExitMaker::accuracy_of_model(const EvaluationSet& set) {
+Result<double> ExitMaker::accuracy_of_model(const EvaluationSet& set, double* seconds) {
   const int64_t batch = set.images[0].shape().dim(0);
   LIMBER_ASSIGN(const auto runner,
                 BlockRunner::create(model(), work_->backends, {.batch = batch, .threads = work_->threads}));
   const Variant original = original_variant(model());
+  const EvaluationSet first{{set.images[0]}, {set.labels[0]}};  // compiles
+  LIMBER_TRY(runner->count_correct(std::span(&original, 1), first, control_.stop).status());
+  const double start = now_seconds();
   LIMBER_ASSIGN(const auto correct, runner->count_correct(std::span(&original, 1), set, control_.stop));
+  if (seconds != nullptr) *seconds = now_seconds() - start;
   return static_cast<double>(correct[0]) / static_cast<double>(set.count());
 }
 
 // What is left of the budget for teaching: loading is over, and the model's own run over the images held out
 // says what judging will take. Runs of single images are slower than those of batches: twice is reckoned.
 Status ExitMaker::plan_time() {
-  const double before = now_seconds();
-  LIMBER_ASSIGN(out_.original, accuracy_of_model(held_));
-  const double each = (now_seconds() - before) / static_cast<double>(held_.count());
+  double seconds = 0;
+  LIMBER_ASSIGN(out_.original, accuracy_of_model(held_, &seconds));
+  const double each = seconds / static_cast<double>(held_.count());
   constexpr double kPasses = 2;        // over a set: the model, and all of its exits
   constexpr double kRunsPerImage = 6;  // with exits and without, several times
   const auto judged = static_cast<double>(held_.count() + test_.count());

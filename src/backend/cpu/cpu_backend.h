@@ -2,7 +2,9 @@
 // rest. This header names no oneDNN type; only this folder sees oneDNN's headers.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/backend.h"
@@ -16,6 +18,11 @@ struct CpuOptions {
 };
 
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options);
+// What a cache file holds, of all machines; nothing when it cannot be read.
+struct TuneCacheCounts {
+  int64_t machines = 0, entries = 0;
+};
+std::optional<TuneCacheCounts> count_tune_cache(const std::string& cache_file);
 std::string cpu_backend_version();  // "oneDNN 2.6.3 (avx512_core_amx)"
 
 }  // namespace limber

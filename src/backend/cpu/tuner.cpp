@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "backend/cpu/cpu_backend.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "device/cpu.h"
@@ -54,6 +55,17 @@ void limit(Map& entries) {
 }
 
 }  // namespace
+
+std::optional<TuneCacheCounts> count_tune_cache(const std::string& cache_file) {
+  const json data = read_cache(cache_file);
+  if (data.empty()) return std::nullopt;
+  TuneCacheCounts counts;
+  for (const json& machine : data.value("machines", json::object())) {
+    ++counts.machines;
+    for (const json& kind : machine) counts.entries += static_cast<int64_t>(kind.size());
+  }
+  return counts;
+}
 
 Tuner::Tuner(std::string cache_file, int threads)
     : file_(std::move(cache_file)),

@@ -1,4 +1,4 @@
-#include "cli/demo_samples.h"
+#include "jobs/demo_samples.h"
 
 #include <cstring>
 

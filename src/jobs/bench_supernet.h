@@ -1,4 +1,4 @@
-// limber bench DIR --worker, for an elastic model: how good its latency table and its search are.
+// An elastic model that a harness drives: how good its latency table and its search are.
 #pragma once
 
 #include <string>
@@ -31,8 +31,5 @@ class SupernetAnswers {
   ElasticWork& work_;
   Random random_{1};
 };
-
-// Says "ready" and answers lines until "quit", the end of input or the first one that fails.
-Status serve_supernet(ElasticWork& work);
 
 }  // namespace limber

@@ -1,7 +1,9 @@
-// limber bench --worker: a harness drives several engines through lines on stdin and stdout.
+// A model that is measured by a harness, which drives several engines through lines of text.
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <string>
 
 #include "runtime/session.h"
 #include "train/training_session.h"
@@ -19,10 +21,19 @@ struct BenchWorker {
   size_t idle_bytes = 0;                // resident before the model was loaded
 };
 
-// Says "ready" and answers lines until "quit", the end of input or the first one that fails. What they are
-// is in bench/README.md.
-Status serve_lines(const BenchWorker& worker);
-Status serve_lines(const std::function<Result<std::string>(const std::string& line)>& answer);
+// Answers the lines that bench/README.md describes. The worker must outlive it.
+class BenchAnswers {
+ public:
+  explicit BenchAnswers(const BenchWorker& worker);
+  ~BenchAnswers();
+  BenchAnswers(const BenchAnswers&) = delete;
+  BenchAnswers& operator=(const BenchAnswers&) = delete;
+  Result<std::string> answer(const std::string& line);
+
+ private:
+  class Verbs;
+  const std::unique_ptr<Verbs> verbs_;
+};
 
 Result<double> timed_run(const BenchRun& run);  // seconds
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/random.h"
-#include "cli/bench_worker.h"
 #include "elastic/elastic_trainer.h"
+#include "jobs/bench_worker.h"
 
 namespace limber {
 

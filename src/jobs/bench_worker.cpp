@@ -1,18 +1,17 @@
-#include "cli/bench_worker.h"
+#include "jobs/bench_worker.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <iostream>
 #include <set>
 #include <sstream>
 
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "cli/bench_elastic.h"
-#include "cli/json.h"
-#include "cli/options.h"
+#include "jobs/bench_elastic.h"
+#include "jobs/json.h"
+#include "jobs/measured_step.h"
 #include "tensor/npy.h"
 
 namespace limber {
@@ -46,9 +45,11 @@ std::vector<std::string> random_set(const std::vector<std::string>& all, Random&
   return set;
 }
 
-class Answers {
+}  // namespace
+
+class BenchAnswers::Verbs {
  public:
-  explicit Answers(const BenchWorker& worker) : worker_(worker), elastic_(worker) {}
+  explicit Verbs(const BenchWorker& worker) : worker_(worker), elastic_(worker) {}
 
   Result<std::string> answer(const std::string& line) {
     std::istringstream words(line);
@@ -165,29 +166,15 @@ class Answers {
   std::set<size_t> seen_;
 };
 
-}  // namespace
-
 Result<double> timed_run(const BenchRun& run) {
   const double start = now_seconds();
   LIMBER_TRY(run());
   return now_seconds() - start;
 }
 
-Status serve_lines(const std::function<Result<std::string>(const std::string& line)>& answer) {
-  fmt::print("ready\n");
-  std::fflush(stdout);
-  for (std::string line; std::getline(std::cin, line) && line != "quit";) {
-    const auto said = answer(line);
-    fmt::print("{}\n", said.ok() ? *said : "error: " + said.status().message());
-    std::fflush(stdout);
-    LIMBER_TRY(said.status());
-  }
-  return {};
-}
+BenchAnswers::BenchAnswers(const BenchWorker& worker) : verbs_(std::make_unique<Verbs>(worker)) {}
+BenchAnswers::~BenchAnswers() = default;
 
-Status serve_lines(const BenchWorker& worker) {
-  Answers answers(worker);
-  return serve_lines([&](const std::string& line) { return answers.answer(line); });
-}
+Result<std::string> BenchAnswers::answer(const std::string& line) { return verbs_->answer(line); }
 
 }  // namespace limber

@@ -1,9 +1,9 @@
-#include "cli/bench_elastic.h"
+#include "jobs/bench_elastic.h"
 
 #include <algorithm>
 
 #include "base/median.h"
-#include "cli/json.h"
+#include "jobs/json.h"
 
 namespace limber {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/bench_supernet.h"
+#include "jobs/bench_supernet.h"
 
 #include <algorithm>
 #include <map>
@@ -6,8 +6,7 @@
 
 #include "base/clock.h"
 #include "base/median.h"
-#include "cli/bench_worker.h"
-#include "cli/json.h"
+#include "jobs/json.h"
 
 namespace limber {
 namespace {
@@ -174,11 +173,6 @@ Result<std::string> SupernetAnswers::uniform(const std::string& alternative, dou
                        {"blocks", places.size()},
                        {"share", work_.table.predict(variant) / work_.table.original()}})
       .line();
-}
-
-Status serve_supernet(ElasticWork& work) {
-  SupernetAnswers answers(work);
-  return serve_lines([&](const std::string& line) { return answers.answer(line); });
 }
 
 }  // namespace limber
