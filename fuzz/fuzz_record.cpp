@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "record/record_file.h"
+#include "report/evaluation_page.h"
 #include "report/training_page.h"
 
 namespace {
@@ -30,6 +31,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     read_as<SurveyRecord>(line);
     read_as<SelectionRecord>(line);
     read_as<ChoiceRecord>(line);
+    read_as<EvaluationRecord>(line);
+    if (const auto evaluation = line.as<EvaluationRecord>(); evaluation.ok())
+      LIMBER_ASSERT(!evaluation_page(*evaluation).empty());
   }
   const auto log = parse_history(text, "history.jsonl");
   if (log.ok()) LIMBER_ASSERT(!training_page({*log, *log}).empty());

@@ -7,7 +7,7 @@
 #include "jobs/json.h"
 #include "cli/options.h"
 #include "cli/table.h"
-#include "jobs/eval_job.h"
+#include "jobs/eval_page.h"
 #include "jobs/scores.h"
 
 namespace limber {
@@ -15,7 +15,7 @@ namespace {
 
 struct EvalCommand : EvalJobOptions {
   bool json = false, details = false;
-  std::string labels;
+  std::string labels, page;
 };
 
 Json details_json(const EvalResult& result) {
@@ -123,6 +123,7 @@ Result<int> evaluate(EvalCommand& options) {
     return kExitFailed;
   }
   options.json ? report_json(options, **result) : report_text(options, **result);
+  if (!options.page.empty()) LIMBER_TRY(write_eval_page(options, **result, options.page));
   return kExitDone;
 }
 
@@ -139,6 +140,8 @@ void add_eval(CommandLine& line) {
   arguments.choice("--split", o.split, {{"train", Split::kTrain}, {"test", Split::kTest}},
                    "Which part, where the data has parts; default test");
   arguments.flag("--details", o.details, "Each class, which are confused, calibration, the worst mistakes");
+  arguments.text("--page", o.page, "FILE",
+                 "Also write these as an HTML page, with the worst mistakes as pictures");
   arguments.text("--labels", o.labels, "FILE",
                  "Names of the model's classes, one per line, when the data has only some of them");
   add_image_arguments(arguments, o.image);

@@ -12,8 +12,7 @@ namespace {
 // Units of time in the budget: rounding a hundred tensors is off by 1 % of it at the worst, and the graph,
 // not the rounded sum, has the last word.
 constexpr int64_t kResolution = 10'000;
-constexpr int kMaxRounds =
-    12;  // solutions that the graph may refuse; two or three do on the networks measured
+constexpr int kMaxRounds = 12;  // solutions the graph may refuse before the cheapest is taken
 
 bool is_set(const TensorMask& mask, size_t k) { return k < mask.size() && mask[k]; }
 

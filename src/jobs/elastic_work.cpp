@@ -3,19 +3,31 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
-#include <sstream>
 
 #include "device/cpu.h"
 #include "ops/op_def.h"
+#include "record/notes.h"
 #include "runtime/compile.h"
 #include "variant/variant_table.h"
 
 namespace limber {
 namespace {
 
-constexpr const char* kTimesNote = "search_times";
+struct SearchTimesNote {
+  static constexpr std::string_view kName = "search_times";
+  struct Part {
+    std::string what;
+    double seconds = 0;
+    static void fields(auto& self, auto& field) {
+      field("what", self.what);
+      field("seconds", self.seconds);
+    }
+  };
+  std::vector<Part> parts;
+  static void fields(auto& self, auto& field) { field("parts", self.parts); }
+};
+
 constexpr std::string_view kWithExits = ", with exits";
 
 }  // namespace
@@ -106,23 +118,16 @@ Result<LatencyTable> time_blocks(const ElasticModel& model,
 }
 
 void write_search_times(ElasticInfo& info, const PartTimes& times) {
-  std::string text;
-  for (const auto& [what, seconds] : times) text += fmt::format("{}={:.3f} ", what, seconds);
-  info.notes[kTimesNote] = text;
+  SearchTimesNote note;
+  for (const auto& [what, seconds] : times) note.parts.push_back({what, seconds});
+  put_note(info.notes, note);
 }
 
 PartTimes read_search_times(const ElasticInfo& info) {
   PartTimes times;
-  const auto note = info.notes.find(kTimesNote);
-  if (note == info.notes.end()) return times;
-  std::istringstream words(note->second);
-  for (std::string word; words >> word;) {
-    const size_t sign = word.find('=');
-    double seconds = 0;
-    if (sign == std::string::npos) continue;
-    std::from_chars(word.data() + sign + 1, word.data() + word.size(), seconds);
-    times.emplace_back(word.substr(0, sign), seconds);
-  }
+  const auto note = find_note<SearchTimesNote>(info.notes);
+  if (!note.ok() || !*note) return times;
+  for (const auto& part : (*note)->parts) times.emplace_back(part.what, part.seconds);
   return times;
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "data/subset.h"
 
@@ -31,17 +30,14 @@ HeldOut hold_tenth(const Dataset& data, size_t most, uint64_t seed) {
 }
 
 void write_held(ElasticInfo& info, std::string_view note, const HeldOut& held) {
-  info.notes[std::string(note)] = fmt::format("{} {} {}", held.size, held.count, held.seed);
+  info.notes[std::string(note)] = format_fields(held);
 }
 
 std::optional<HeldOut> read_held(const ElasticInfo& info, std::string_view note) {
   const auto found = info.notes.find(std::string(note));
   if (found == info.notes.end()) return std::nullopt;
-  HeldOut held;
-  std::istringstream words(found->second);
-  if (!(words >> held.size >> held.count >> held.seed)) return std::nullopt;
-  if (held.count == 0 || held.count >= held.size) return std::nullopt;
-  return held;
+  auto held = parse_fields<HeldOut>(found->second);
+  return held.ok() ? std::optional(*held) : std::nullopt;
 }
 
 Result<JudgedData> open_unseen(const std::string& spec, const ElasticInfo& info, const ClassNames& expected,

@@ -8,6 +8,7 @@
 
 #include "data/dataset.h"
 #include "jobs/job.h"
+#include "record/fields.h"
 #include "variant/elastic_manifest.h"
 
 namespace limber {
@@ -35,6 +36,12 @@ struct HeldOut {
   uint64_t seed = 0;
 
   bool operator==(const HeldOut&) const = default;
+  static void fields(auto& self, auto& field) {
+    field("size", self.size);
+    field("count", self.count);
+    field("seed", self.seed);
+  }
+  std::string problem() const { return count == 0 || count >= size ? "'count' should be 1 to 'size'" : ""; }
 };
 
 // A tenth, at most so many. REQUIRES: a data set of two images or more

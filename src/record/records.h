@@ -1,7 +1,7 @@
 // What is written down about a run: one type per kind of line, see docs/formats.md.
 //
 // `kKind` is "ROOM.WHAT", the room being the one that writes it, so that two rooms never mean different
-// things by one word. `kOldKind` is what files of before 0.5 call it. A field may be added at any time if it
+// things by one word. `kOldKind` is what files of version 0.1 call it. A field may be added at any time if it
 // is optional; one that changes its meaning gets another name.
 #pragma once
 

@@ -170,7 +170,7 @@ TEST(Elastic, GoesOnWhereItStopped) {
   }
 }
 
-// A note of before 0.5, which had no second survey, is read; one that is damaged or of another model ends in
+// A note of version 0.1, which had no second survey, is read; one that is damaged or of another model ends in
 // an error that says so.
 TEST(Elastic, NotesAreCheckedBeforeTheyAreUsed) {
   const Folder temp;

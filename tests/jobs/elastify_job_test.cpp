@@ -161,7 +161,9 @@ TEST(JudgedImages, HeldOutNotesAreReadBackOrNotAtAll) {
   const HeldOut held{100, 10, 7};
   write_held(info, kHeldNote, held);
   EXPECT_EQ(read_held(info, kHeldNote), held);
-  for (const char* damaged : {"", "x", "100 10", "100 0 1", "10 10 1", "5 -3 1"}) {
+  for (const char* damaged :
+       {"", "x", "100 10 7", R"({"size":100,"count":10})", R"({"size":100,"count":0,"seed":1})",
+        R"({"size":10,"count":10,"seed":1})", R"({"size":5,"count":-3,"seed":1})"}) {
     info.notes[std::string(kHeldNote)] = damaged;
     EXPECT_FALSE(read_held(info, kHeldNote).has_value()) << damaged;
   }

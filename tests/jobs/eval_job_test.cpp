@@ -1,6 +1,10 @@
 #include "jobs/eval_job.h"
 
+#include <cmath>
+
+#include "base/file.h"
 #include "io/model_card.h"
+#include "jobs/eval_page.h"
 #include "jobs/export_job.h"
 #include "jobs/scores.h"
 #include "tests/jobs/tiny.h"
@@ -39,6 +43,26 @@ TEST(EvalJob, CountsEveryImageOnce) {
   EXPECT_NE(c.worst[0].label, c.worst[0].claimed);
   EXPECT_FALSE(c.worst[0].name.empty());
   EXPECT_EQ(listener.stage, "evaluating");
+}
+
+TEST(EvalJob, BecomesAPageWithPictures) {
+  const Folder folder;
+  const EvalJobOptions options = tiny_evaluation(test::write_tiny(folder), "synthetic:size=16,count=100");
+  const auto result = run_eval(options);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const EvaluationRecord record = record_of(options, **result);
+  EXPECT_EQ(record.problem(), "");
+  EXPECT_EQ(record.images, 100);
+  EXPECT_EQ(record.correct(), std::llround(100 * (*result)->evaluation.top1));
+  EXPECT_NEAR(record.calibration_error(), (*result)->classes.calibration_error(), 1e-9);
+  const std::string path = folder / "new/page.html";
+  ASSERT_TRUE(write_eval_page(options, **result, path).ok());
+  const std::string page = *os_files().read(path, 1 << 24);
+  EXPECT_TRUE(contains(page, "of 100 test images"));
+  size_t pictures = 0;
+  for (size_t at = 0; (at = page.find("data:image/png;base64,iVBOR", at)) != std::string::npos; ++at)
+    ++pictures;
+  EXPECT_EQ(pictures, record.worst.size());
 }
 
 TEST(EvalJob, NothingWhenStopped) {
