@@ -9,24 +9,20 @@
 #include "base/file.h"
 #include "data/dataset.h"
 #include "data/image.h"
+#include "data/text.h"
 
 namespace limber {
 namespace {
 
 constexpr size_t kMaxImageBytes = size_t{256} << 20;  // as of an image in a folder
-// Images of a compressed archive stay in memory, as they are read in another order every epoch.
+// Images of a compressed archive stay in memory, as they are read in another order every epoch; names always
+// do.
 constexpr size_t kMaxHeldBytes = size_t{4} << 30;
 // What a compressed archive may unpack to, images or not: a minute or two of work, where a bomb would take
 // days.
 constexpr int64_t kMaxUnpackedBytes = int64_t{32} << 30;
-constexpr int64_t kMaxMembers = int64_t{1} << 24;
+constexpr int64_t kMaxMembers = int64_t{1} << 24;  // as many as the largest image sets in use
 constexpr size_t kMaxNameBytes = 1024;
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return out;
-}
 
 struct Free {
   void operator()(archive* a) const { archive_read_free(a); }
@@ -35,7 +31,8 @@ using Handle = std::unique_ptr<archive, Free>;
 
 // What an Archive's spans point into.
 struct Storage {
-  std::shared_ptr<const MappedFile> file;
+  std::shared_ptr<const MappedFile> file;  // null: the bytes are someone else's
+  std::span<const std::byte> bytes;
   std::deque<std::string> held;
 };
 
@@ -82,7 +79,7 @@ class ArchiveReader {
     archive_read_support_filter_bzip2(a);
     archive_read_support_filter_xz(a);
     archive_read_support_filter_zstd(a);
-    const auto bytes = storage_.file->bytes();
+    const auto bytes = storage_.bytes;
     return archive_read_open_memory(a, bytes.data(), bytes.size()) == ARCHIVE_OK ? Status() : failure();
   }
 
@@ -108,6 +105,8 @@ class ArchiveReader {
     if (!is_image_name(path) || is_passed_over(path)) return {};
     if (archive_entry_is_encrypted(entry) != 0)
       return unsupported("'{}' is encrypted; unpack the archive with its password", path);
+    LIMBER_TRY(check_held(path.size()));
+    held_bytes_ += path.size();
     Member member{std::string(path), {}};
     LIMBER_TRY(read(member).in(member.path));
     images.push_back(std::move(member));
@@ -115,7 +114,7 @@ class ArchiveReader {
   }
 
   bool is_in_file(const void* data, size_t size) const {
-    const auto bytes = storage_.file->bytes();
+    const auto bytes = storage_.bytes;
     const auto* at = static_cast<const std::byte*>(data);
     return std::less_equal<>()(bytes.data(), at) && std::less_equal<>()(at, bytes.data() + bytes.size()) &&
            size <= static_cast<size_t>(bytes.data() + bytes.size() - at);
@@ -154,12 +153,14 @@ class ArchiveReader {
     // Gaps are holes of a sparse file, and images have none.
     if (offset != static_cast<int64_t>(copy.size())) return corrupt("a file with holes");
     if (size > kMaxImageBytes - copy.size()) return too_large(copy.size() + size);
-    if (held_bytes_ + copy.size() + size > kMaxHeldBytes) {
-      return too_much("its images take more than {} GiB, which must stay in memory as they are compressed",
-                      kMaxHeldBytes >> 30);
-    }
+    LIMBER_TRY(check_held(copy.size() + size));
     copy.append(data, size);
     return {};
+  }
+  Status check_held(size_t more) const {
+    if (held_bytes_ + more <= kMaxHeldBytes) return {};
+    return too_much("its images take more than {} GiB, which must stay in memory as they are compressed",
+                    kMaxHeldBytes >> 30);
   }
   static Status too_large(size_t size) {
     return error(Code::kResourceExhausted, "an image file of {} bytes or more; at most {} are read", size,
@@ -171,22 +172,32 @@ class ArchiveReader {
   size_t held_bytes_ = 0;
 };
 
+Result<Archive> parse(std::span<const std::byte> bytes, std::shared_ptr<const MappedFile> file) {
+  auto storage = std::make_shared<Storage>();
+  storage->file = std::move(file);
+  storage->bytes = bytes;
+  Archive archive;
+  LIMBER_TRY(ArchiveReader(*storage).run(archive.images));
+  archive.owner = std::move(storage);
+  return archive;
+}
+
 }  // namespace
 
 bool is_archive_name(std::string_view path) {
   constexpr std::string_view kSuffixes[] = {".zip", ".tar",     ".tar.gz", ".tgz",
                                             ".txz", ".tar.bz2", ".tar.xz", ".tar.zst"};
-  const std::string name = lower(path);
+  const std::string name = lower_case(path);
   return std::any_of(std::begin(kSuffixes), std::end(kSuffixes),
                      [&](std::string_view suffix) { return name.ends_with(suffix); });
 }
 
+Result<Archive> parse_archive(std::span<const std::byte> bytes) { return parse(bytes, nullptr); }
+
 Result<Archive> read_archive(const std::string& path) {
-  auto storage = std::make_shared<Storage>();
-  LIMBER_ASSIGN(storage->file, os_files().map(path));
-  Archive archive;
-  if (const Status read = ArchiveReader(*storage).run(archive.images); !read.ok()) return read.in(path);
-  archive.owner = std::move(storage);
+  LIMBER_ASSIGN(const auto file, os_files().map(path));
+  auto archive = parse(file->bytes(), file);
+  if (!archive.ok()) return archive.status().in(path);
   return archive;
 }
 

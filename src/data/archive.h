@@ -29,5 +29,7 @@ struct Archive {
 // Untrusted: damage, and what unpacks to more than the limits, is a Status that starts with the path. Names
 // with a part that begins with '.' or is "__MACOSX" are passed over.
 Result<Archive> read_archive(const std::string& path);
+// The same of bytes at hand. REQUIRES: they outlive what is returned
+Result<Archive> parse_archive(std::span<const std::byte> bytes);
 
 }  // namespace limber

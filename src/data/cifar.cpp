@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kSide = 32;
 constexpr size_t kPlane = kSide * kSide;
 constexpr size_t kPixels = 3 * kPlane;
-constexpr size_t kMaxNamesFile = 64 << 10;
+constexpr size_t kMaxNamesFile = 64 << 10;  // bytes; a hundred names are 1 KB
 
 // One image: label bytes, the last of which is the one we use, then three planes.
 struct Layout {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 
 namespace limber {
 
+// Positions in an epoch are 32 bits wide; labels and class names of a larger set would fill a small machine.
 inline constexpr int64_t kMaxSamples = int64_t{1} << 31;
 inline constexpr int64_t kMaxClasses = 1 << 16;
 
@@ -77,6 +79,9 @@ Result<std::unique_ptr<Dataset>> open_npy(const std::string& images, const std::
 // numbers when all of them are, names otherwise; where lines have only a path, its folder is the class.
 // Whether the images exist is seen when they are read.
 Result<std::unique_ptr<Dataset>> open_manifest(const std::string& list, const ClassNames& expected = {});
+// The same with the list's text at hand.
+Result<std::unique_ptr<Dataset>> parse_list(std::string_view text, const std::string& list,
+                                            const ClassNames& expected = {});
 
 enum class Split : uint8_t { kTrain, kTest };
 const char* split_name(Split split);

@@ -4,10 +4,12 @@
 #include "base/file.h"
 #include "data/decoders.h"
 #include "data/image.h"
+#include "data/text.h"
 
 namespace limber {
 namespace {
 
+// Of a file; larger than any image within the limits is in a sensible format, and read as a whole.
 constexpr size_t kMaxFileBytes = size_t{256} << 20;
 
 struct Format {
@@ -77,8 +79,7 @@ Result<Tensor> load_image(const std::string& path) {
 bool is_image_name(std::string_view path) {
   const size_t dot = path.rfind('.');
   if (dot == std::string_view::npos) return false;
-  std::string suffix(path.substr(dot + 1));
-  for (char& c : suffix) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::string suffix = lower_case(path.substr(dot + 1));
   return std::find(std::begin(kSuffixes), std::end(kSuffixes), suffix) != std::end(kSuffixes);
 }
 

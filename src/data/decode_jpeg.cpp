@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMaxScans = 200;  // a progressive file with more is an attack on our time
 constexpr int kExifMarker = JPEG_APP0 + 1;
-constexpr unsigned kMaxMarkerBytes = 0xffff;
+constexpr unsigned kMaxMarkerBytes = 0xffff;  // a marker cannot be longer
 
 struct JpegFailure {
   jpeg_error_mgr base;  // first, so that libjpeg's pointer is ours too
@@ -94,14 +94,12 @@ bool read_rows(JpegReader& reader, uint8_t* pixels, uint8_t* row) {
   return false;
 }
 
+// EXIF is in one of these markers; the others read as upright.
 Orientation orientation_of(const JpegReader& reader) {
-  constexpr char kPrefix[] = "Exif\0";  // and the zero that ends it
-  for (const auto* m = reader.info.marker_list; m != nullptr; m = m->next) {
-    if (m->data_length < sizeof(kPrefix) || std::memcmp(m->data, kPrefix, sizeof(kPrefix)) != 0) continue;
-    const auto bytes = std::as_bytes(std::span(m->data, m->data_length));
-    return read_orientation(bytes.subspan(sizeof(kPrefix)));
-  }
-  return Orientation::kUpright;
+  Orientation found = Orientation::kUpright;
+  for (const auto* m = reader.info.marker_list; m != nullptr && found == Orientation::kUpright; m = m->next)
+    found = read_orientation(std::as_bytes(std::span(m->data, m->data_length)));
+  return found;
 }
 
 }  // namespace

@@ -23,14 +23,6 @@ FileSpan find_exif(FileSpan bytes) {
   return {};
 }
 
-// Some writers put JPEG's prefix in front.
-FileSpan without_prefix(FileSpan exif) {
-  constexpr char kPrefix[] = "Exif\0";  // and the zero that ends it
-  const bool prefixed =
-      exif.size() >= sizeof(kPrefix) && std::memcmp(exif.data(), kPrefix, sizeof(kPrefix)) == 0;
-  return prefixed ? exif.subspan(sizeof(kPrefix)) : exif;
-}
-
 }  // namespace
 
 Result<Decoded> decode_webp(FileSpan bytes) {
@@ -45,7 +37,7 @@ Result<Decoded> decode_webp(FileSpan bytes) {
   auto* pixels = static_cast<uint8_t*>(decoded.image.raw());
   if (WebPDecodeRGBInto(data, bytes.size(), pixels, decoded.image.bytes(), 3 * features.width) == nullptr)
     return corrupt("WebP: the data are damaged or end too early");
-  decoded.orientation = read_orientation(without_prefix(find_exif(bytes)));
+  decoded.orientation = read_orientation(find_exif(bytes));
   return decoded;
 }
 

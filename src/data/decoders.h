@@ -38,8 +38,8 @@ Status check_image_size(uint64_t width, uint64_t height);
 // Pixels that are yet to be written.
 Result<Tensor> make_image(uint64_t width, uint64_t height);
 
-// `exif` begins with the byte order ("II" or "MM"). Damaged or without an orientation: upright, as cameras
-// and editors write much that breaks the format.
+// `exif` begins with the byte order ("II" or "MM"), or with "Exif" and two zeros before that. Damaged or
+// without an orientation: upright, as cameras and editors write much that breaks the format.
 Orientation read_orientation(FileSpan exif);
 // Upright. The image itself when it is already.
 Result<Tensor> turned_upright(Tensor image, Orientation orientation);

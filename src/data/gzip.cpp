@@ -10,7 +10,7 @@
 namespace limber {
 namespace {
 
-constexpr size_t kHeaderAndTrailer = 18;
+constexpr size_t kHeaderAndTrailer = 18;   // bytes, at least
 constexpr size_t kMaxRatio = 1032;         // deflate cannot do better
 constexpr size_t kStep = size_t{1} << 30;  // zlib counts in 32 bits
 

@@ -7,8 +7,8 @@
 namespace limber {
 namespace {
 
-constexpr size_t kMaxIdxBytes = size_t{3} << 30;
-constexpr int kUnsignedByte = 0x08;
+constexpr size_t kMaxIdxBytes = size_t{3} << 30;  // gzip says sizes modulo 4 GiB
+constexpr int kUnsignedByte = 0x08;               // the code of this element type
 
 // Two zeros, the element type, the rank, the dimensions (big endian, 32 bits), the elements.
 Result<Tensor> parse_idx(const FileBytes& file) {

@@ -11,6 +11,7 @@
 
 namespace limber {
 
+// Pixels. A hundred million are more than any camera takes, and 300 MB of RGB.
 inline constexpr int kMaxImageSide = 16384;
 inline constexpr int64_t kMaxImagePixels = int64_t{100} << 20;
 

@@ -11,10 +11,10 @@
 namespace limber {
 namespace {
 
-constexpr int64_t kMaxBatch = 1 << 16;
-constexpr int kMaxWorkers = 256;
-constexpr size_t kMaxBadInARow = 100;  // more is not a bad image, but a bad data set
-constexpr size_t kMessagesKept = 10;
+constexpr int64_t kMaxBatch = 1 << 16;  // images; more is a slip of the finger
+constexpr int kMaxWorkers = 256;        // threads, likewise
+constexpr size_t kMaxBadInARow = 100;   // more is not a bad image, but a bad data set
+constexpr size_t kMessagesKept = 10;    // enough for people to see what is wrong
 
 // Draws that have nothing to do with each other.
 enum class Stream : uint64_t { kOrder, kSample, kMixup };

@@ -7,12 +7,13 @@
 #include "data/classes.h"
 #include "data/dataset.h"
 #include "data/image.h"
+#include "data/text.h"
 
 namespace limber {
 namespace {
 
-constexpr size_t kMaxFileBytes = size_t{1} << 30;
-constexpr size_t kMaxFields = 64;
+constexpr size_t kMaxFileBytes = size_t{1} << 30;  // some ten million lines
+constexpr size_t kMaxFields = 64;                  // of a line: no table that people label by has more
 constexpr std::string_view kPathTitles[] = {"path", "file", "filename", "file_name", "image"};
 constexpr std::string_view kLabelTitles[] = {"label", "class", "target", "category"};
 
@@ -121,9 +122,7 @@ Result<std::vector<std::string>> split_fields(std::string_view line, Separator s
 
 size_t find_title(const std::vector<std::string>& fields, std::span<const std::string_view> titles) {
   for (size_t i = 0; i < fields.size(); ++i) {
-    std::string lower = fields[i];
-    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    if (std::find(titles.begin(), titles.end(), lower) != titles.end()) return i;
+    if (std::find(titles.begin(), titles.end(), lower_case(fields[i])) != titles.end()) return i;
   }
   return fields.size();
 }
@@ -219,6 +218,11 @@ Result<int32_t> label_of(const Row& row, bool numbers, const Index& index, const
 
 Result<std::unique_ptr<Dataset>> open_manifest(const std::string& list, const ClassNames& expected) {
   LIMBER_ASSIGN(const std::string text, os_files().read(list, kMaxFileBytes));
+  return parse_list(text, list, expected);
+}
+
+Result<std::unique_ptr<Dataset>> parse_list(std::string_view text, const std::string& list,
+                                            const ClassNames& expected) {
   LIMBER_ASSIGN(std::vector<Row> rows, parse_rows(text, list));
   const auto all = [&rows](const auto& test) { return std::all_of(rows.begin(), rows.end(), test); };
   // Expected classes may be called "1", "2" ...: then a label that is such a name means it.

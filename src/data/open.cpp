@@ -11,6 +11,7 @@
 #include "data/listing.h"
 #include "data/parts.h"
 #include "data/synthetic.h"
+#include "data/text.h"
 
 namespace limber {
 namespace {
@@ -34,22 +35,17 @@ bool is_folder(const fs::path& path) {
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-std::string lower(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
-}
-
 // Which part of a data set a file or folder of this name holds.
 std::optional<Split> part_of(const std::string& name) {
-  const std::string text = lower(name);
+  const std::string text = lower_case(name);
   if (has(text, "train")) return Split::kTrain;
   if (has(text, "test") || has(text, "t10k") || has(text, "val")) return Split::kTest;
   return std::nullopt;
 }
 
-bool is_idx_name(const std::string& name) { return has(lower(name), "idx"); }
+bool is_idx_name(const std::string& name) { return has(lower_case(name), "idx"); }
 bool is_list_name(const std::string& name) {
-  const std::string text = lower(name);
+  const std::string text = lower_case(name);
   return text.ends_with(".csv") || text.ends_with(".tsv") || text.ends_with(".txt") || text.ends_with(".lst");
 }
 bool is_npy_name(const std::string& name) { return name.ends_with(".npy"); }

@@ -1,6 +1,7 @@
 // Which way up a picture is. Of EXIF one number is wanted: it is read here, without a library that would
 // parse all the rest of what a stranger put there.
 #include <algorithm>
+#include <cstring>
 
 #include "data/decoders.h"
 
@@ -53,6 +54,9 @@ Source source_of(Orientation orientation) {
 
 Orientation read_orientation(FileSpan exif) {
   constexpr size_t kHeader = 8;
+  constexpr char kPrefix[] = "Exif\0";  // and the zero that ends it
+  if (exif.size() >= sizeof(kPrefix) && std::memcmp(exif.data(), kPrefix, sizeof(kPrefix)) == 0)
+    exif = exif.subspan(sizeof(kPrefix));
   if (exif.size() < kHeader || exif[0] != exif[1]) return Orientation::kUpright;
   if (byte_at(exif, 0) != 'I' && byte_at(exif, 0) != 'M') return Orientation::kUpright;
   const Exif in(exif);
