@@ -26,7 +26,17 @@ function(limber_library name)
   if(ARG_SMALL)
     limber_prefer_size(${target})
   endif()
+  if(LIMBER_FUZZ)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
+  if(LIMBER_SANITIZE AND NOT name IN_LIST LIMBER_HOT)
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
 endfunction()
+
+# Under a sanitizer most of the time goes into optimising what runs once; only these run in inner loops or
+# under a fuzzer. Test programs are treated alike.
+set(LIMBER_HOT base tensor ir data ops io passes plan runtime backend/ref backend/cpu)
 
 function(limber_prefer_size target)
   if(NOT LIMBER_SANITIZE)
@@ -46,6 +56,9 @@ function(limber_test name)
   add_executable(${target} ${sources})
   limber_compile_alone("tests/${name}" ${ARG_ALONE})
   target_include_directories(${target} PRIVATE "${CMAKE_SOURCE_DIR}")
+  # Assertions are many templates that run once: optimising them is half of what a test takes to compile, and two
+  # thirds under a sanitizer.
+  target_compile_options(${target} PRIVATE $<IF:$<BOOL:${LIMBER_SANITIZE}>,-O0,-O1>)
   foreach(dep ${ARG_DEPENDS})
     string(REPLACE "/" "_" dep_target "limber_${dep}")
     target_link_libraries(${target} PRIVATE ${dep_target})

@@ -359,6 +359,24 @@ def swin_small() -> nn.Module:
     )
 
 
+# --- networks of torchvision for images of 64 pixels: small enough to run in every test -----------------
+
+
+def resnet50_small() -> nn.Module:
+    """ResNet-50 with bottlenecks of half the width and a 3x3 stem that keeps the resolution."""
+    block = torchvision.models.resnet.Bottleneck
+    model = torchvision.models.ResNet(block, [3, 4, 6, 3], num_classes=20, width_per_group=32)
+    model.conv1 = nn.Conv2d(3, 64, 3, 1, 1, bias=False)
+    return model
+
+
+def mobilenet_v2_small() -> nn.Module:
+    """MobileNetV2 whose stem keeps the resolution."""
+    model = torchvision.models.mobilenet_v2(weights=None, num_classes=20)
+    model.features[0][0] = nn.Conv2d(3, 32, 3, 1, 1, bias=False)
+    return model
+
+
 def _torchvision(name: str) -> Callable[[], nn.Module]:
     return lambda: getattr(torchvision.models, name)(weights=None)
 
@@ -375,6 +393,9 @@ BUILDERS: dict[str, Callable[[], nn.Module]] = {
     "vit_tiny": lambda: VisionTransformer(size=224, patch=16, width=192, depth=12, heads=3, classes=1000),
     "deeplabv3_mobilenet_v3_large": deeplabv3_mobilenet_v3_large,
     "yolov3_tiny": YoloV3Tiny,
+    "resnet50_small": resnet50_small,
+    "mobilenet_v2_small": mobilenet_v2_small,
+    "vit_small": lambda: VisionTransformer(size=64, patch=8, width=96, depth=9, heads=3, classes=20),
     "resnet20": lambda: CifarResNet(20),
     "resnet56": lambda: CifarResNet(56),
     "unet_small": UNet,

@@ -3,26 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-
 #include "io/builtin_models.h"
 #include "io/onnx.h"
+#include "tests/models/model_file.h"
 #include "tests/runtime/net.h"
 
 namespace limber::test {
-
-// build/models as tests/models/export.py writes it, then $LIMBER_SHARED/models (../shared by default).
-inline std::filesystem::path find_model(const std::string& name) {
-  const char* shared = std::getenv("LIMBER_SHARED");
-  const std::filesystem::path root = LIMBER_ROOT;
-  for (const std::filesystem::path& folder :
-       {root / "build/models",
-        (shared != nullptr ? std::filesystem::path(shared) : root / "../shared") / "models"}) {
-    if (std::filesystem::exists(folder / (name + ".onnx"))) return folder / (name + ".onnx");
-  }
-  return {};
-}
 
 // "builtin:NAME" or the name of a file; nullopt when there is no such file here.
 inline std::optional<Model> load_model(const std::string& name) {

@@ -1,10 +1,8 @@
-// Cut points, channel groups and slicing on whole models: those that tests/models/export.py writes to
-// build/models and those of $LIMBER_SHARED/models (../shared by default), where they are.
+// Cut points, channel groups and slicing on whole models.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 
 #include "backend/cpu/cpu_backend.h"
@@ -18,6 +16,7 @@
 #include "passes/unshare.h"
 #include "runtime/compile.h"
 #include "runtime/session.h"
+#include "tests/models/model_file.h"
 #include "tests/passes/mask_channels.h"
 
 namespace limber {
@@ -30,16 +29,6 @@ struct ModelCase {
   size_t cuts, groups;
   bool compare;  // slicing with masking: small enough to run twice more
 };
-
-fs::path find_model(const std::string& name) {
-  const char* shared = std::getenv("LIMBER_SHARED");
-  const fs::path root = LIMBER_ROOT;
-  for (const fs::path& folder :
-       {root / "build/models", (shared != nullptr ? fs::path(shared) : root / "../shared") / "models"}) {
-    if (fs::exists(folder / (name + ".onnx"))) return folder / (name + ".onnx");
-  }
-  return {};
-}
 
 std::map<std::string, int64_t> all_symbols(const Graph& graph, int64_t number) {
   std::map<std::string, int64_t> numbers;
@@ -74,7 +63,7 @@ Tensor run_model(const Graph& graph, std::shared_ptr<Parameters> params, int64_t
 class Structure : public ::testing::TestWithParam<ModelCase> {
  protected:
   void SetUp() override {
-    const fs::path path = find_model(GetParam().name);
+    const fs::path path = test::find_model(GetParam().name);
     if (path.empty()) GTEST_SKIP() << GetParam().name << " is not there; tests/models/export.py writes it";
     auto model = import_onnx(path.string());
     ASSERT_TRUE(model.ok()) << model.status().message();
@@ -130,8 +119,9 @@ TEST_P(Structure, HalfOfEveryGroupRuns) {
   ASSERT_TRUE(output.valid());
 }
 
-TEST_P(Structure, SlicingEqualsMasking) {
-  if (!GetParam().compare) GTEST_SKIP() << "too large to run masked as well";
+class MaskedStructure : public Structure {};
+
+TEST_P(MaskedStructure, SlicingEqualsMasking) {
   slice_half();
   const Tensor found = run_model(sliced_.graph, small_, 2);
   const Tensor expected = run_model(mask_channels(model_.graph, groups_, kept_), model_.params, 2);
@@ -163,7 +153,7 @@ TEST_P(Structure, SlicedModelComesBackFromOnnx) {
   }
 }
 
-constexpr ModelCase kModels[] = {
+constexpr ModelCase kExported[] = {
     {"resnet18", 23, 12, true},
     {"resnet50", 40, 37, false},
     {"resnet20", 25, 12, true},
@@ -191,19 +181,41 @@ constexpr ModelCase kModels[] = {
     {"nasty_resample", 3, 0, true},
     {"nasty_lrn", 4, 0, true},
     {"nasty_indexing", 3, 0, true},
-    {"resnet20-cifar10", 25, 12, true},
-    {"resnet20-svhn", 25, 12, true},
-    {"resnet56-cifar10", 61, 30, true},
-    {"mobilenetv2-tiny", 73, 25, true},
-    {"resnet50h-tiny", 40, 37, true},
-    {"vit-tiny", 29, 18, true},
+    {"resnet50_small", 40, 37, true},
+    {"mobilenet_v2_small", 73, 25, true},
+    {"vit_small", 30, 18, true},
 };
 
-INSTANTIATE_TEST_SUITE_P(Models, Structure, ::testing::ValuesIn(kModels), [](const auto& model) {
+// Trained ones.
+constexpr ModelCase kShared[] = {
+    {"resnet20-cifar10", 25, 12, true}, {"resnet20-svhn", 25, 12, true},  {"resnet56-cifar10", 61, 30, true},
+    {"mobilenetv2-tiny", 73, 25, true}, {"resnet50h-tiny", 40, 37, true}, {"vit-tiny", 29, 18, true},
+};
+
+std::vector<ModelCase> present(std::span<const ModelCase> models) {
+  std::vector<ModelCase> found;
+  for (const ModelCase& model : models) {
+    if (!test::find_model(model.name).empty()) found.push_back(model);
+  }
+  return found;
+}
+
+std::vector<ModelCase> small(std::vector<ModelCase> models) {
+  std::erase_if(models, [](const ModelCase& model) { return !model.compare; });
+  return models;
+}
+
+std::string case_name(const ::testing::TestParamInfo<ModelCase>& model) {
   std::string name;
   for (const char* c = model.param.name; *c != 0; ++c) name += *c == '-' ? "__" : std::string(1, *c);
   return name;
-});
+}
+
+const std::vector<ModelCase> kExportedCases(std::begin(kExported), std::end(kExported));
+INSTANTIATE_TEST_SUITE_P(Models, Structure, ::testing::ValuesIn(kExportedCases), case_name);
+INSTANTIATE_TEST_SUITE_P(Models, MaskedStructure, ::testing::ValuesIn(small(kExportedCases)), case_name);
+INSTANTIATE_TEST_SUITE_P(Shared, Structure, ::testing::ValuesIn(present(kShared)), case_name);
+INSTANTIATE_TEST_SUITE_P(Shared, MaskedStructure, ::testing::ValuesIn(small(present(kShared))), case_name);
 
 }  // namespace
 }  // namespace limber

@@ -128,8 +128,8 @@ TEST_P(ExitsTest, LeaveAtTheFirstThatIsSureEnough) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ExitsTest,
-                         ::testing::Values("builtin:resnet8", "builtin:vit", "builtin:mobilenet",
-                                           "resnet20-cifar10", "vit-tiny", "mobilenetv2-tiny"),
+                         ::testing::Values("builtin:resnet8", "builtin:vit", "builtin:mobilenet", "resnet20",
+                                           "vit_small", "mobilenet_v2_small"),
                          [](const auto& info) { return test::test_name(info.param); });
 
 ElasticModel small_model() { return make_elastic(*make_builtin("resnet8")); }

@@ -243,7 +243,7 @@ TEST_P(BlockRunnerTest, SaysWhatIsWrong) {
   EXPECT_TRUE(runner->count_correct({}, set)->empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, BlockRunnerTest, ::testing::Values("builtin:resnet8", "resnet20-cifar10"),
+INSTANTIATE_TEST_SUITE_P(Models, BlockRunnerTest, ::testing::Values("builtin:resnet8", "resnet20"),
                          [](const auto& info) { return test::test_name(info.param); });
 
 TEST(EvaluationSetTest, TakesTheFirstImagesOfALoader) {

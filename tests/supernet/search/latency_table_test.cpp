@@ -26,7 +26,7 @@ TEST(LatencyTable, AddsUpWhatAVariantChooses) {
 }
 
 TEST(LatencyTable, MeasuresEveryAlternativeAndSearchTakesItUp) {
-  auto model = test::load_model("resnet20-cifar10");
+  auto model = test::load_model("resnet20");
   if (!model) model = test::load_model("builtin:resnet8");
   ASSERT_TRUE(model);
   const auto elastic = expand(model->graph, model->params);
@@ -76,7 +76,7 @@ TEST(LatencyTable, MeasuresEveryAlternativeAndSearchTakesItUp) {
 }
 
 TEST(LatencyTable, StopsWhenAsked) {
-  auto model = test::load_model("resnet20-cifar10");
+  auto model = test::load_model("resnet20");
   if (!model) model = test::load_model("builtin:resnet8");
   ASSERT_TRUE(model);
   const auto elastic = expand(model->graph, model->params, {.operators = {"shrink50"}});

@@ -1,0 +1,27 @@
+// The models that tests run on besides the built-in ones: those that tests/models/export.py writes to
+// build/models, and those of $LIMBER_SHARED/models (../shared by default), which only some machines have.
+// REQUIRES: the test program defines LIMBER_ROOT.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace limber::test {
+
+inline std::filesystem::path shared_models() {
+  const char* shared = std::getenv("LIMBER_SHARED");
+  return (shared != nullptr ? std::filesystem::path(shared)
+                            : std::filesystem::path(LIMBER_ROOT) / "../shared") /
+         "models";
+}
+
+// Empty when there is no such file.
+inline std::filesystem::path find_model(const std::string& name) {
+  for (const auto& folder : {std::filesystem::path(LIMBER_ROOT) / "build/models", shared_models()}) {
+    if (std::filesystem::exists(folder / (name + ".onnx"))) return folder / (name + ".onnx");
+  }
+  return {};
+}
+
+}  // namespace limber::test
