@@ -9,13 +9,13 @@ namespace {
 
 constexpr const char* kInputKey = "limber.input";
 constexpr const char* kClassesKey = "limber.classes";
-constexpr int kMaxDepth = 4;
+constexpr int kMaxCardDepth = 4;
 
 Result<ModelCard> parse_card(const std::string& input, const std::string& classes) {
   ModelCard card;
-  LIMBER_ASSIGN(const nlohmann::json object, parse_json_object(input, kMaxDepth));
+  LIMBER_ASSIGN(const nlohmann::json object, parse_json_object(input, kMaxCardDepth));
   LIMBER_TRY(read_input(object, card.input));
-  LIMBER_ASSIGN(const nlohmann::json names, parse_json_object(classes, kMaxDepth));
+  LIMBER_ASSIGN(const nlohmann::json names, parse_json_object(classes, kMaxCardDepth));
   JsonFields in(names, kClassesKey);
   const nlohmann::json* list = in.find("classes");
   LIMBER_TRY(in.status());
