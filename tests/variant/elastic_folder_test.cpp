@@ -193,9 +193,9 @@ TEST(ElasticFolder, Version1IsConvertedWhereItIsSureWhatWasMeant) {
   const Folder folder;
   ElasticModel model = some_model();
   auto& alternatives = model.blocks[0].alternatives;
-  alternatives.resize(1);
-  alternatives.push_back({"shrink50", 1, alternatives[0].graph, 0.5});
-  alternatives.push_back({std::string(kTunedAlternative), 1, alternatives[0].graph, 1});
+  const Graph original = alternatives[0].graph;
+  alternatives.insert(alternatives.begin() + 1,
+                      {{"shrink50", 1, original, 0.5}, {std::string(kTunedAlternative), 1, original, 1}});
   std::string rest;
   for (size_t b = 1; b < model.blocks.size(); ++b) rest += ".0";
   const auto load = [&](const std::string& tuned, const std::string& blocks) {

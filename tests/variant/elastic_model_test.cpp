@@ -123,7 +123,7 @@ TEST(CheckVariant, SaysWhatIsWrong) {
   };
   constexpr int kCovered = Variant::kCovered;
   EXPECT_TRUE(check_variant(model, {{0, 2, kCovered, 1}, 0, 0.5}).ok());
-  EXPECT_EQ(why({{0, 0, 0}}), "variant '0.0.0' has 3 choices for 4 blocks; is it one of another model?");
+  EXPECT_EQ(why({{0, 0, 0}}), "3 choices for 4 blocks; is it a variant of another model?");
   EXPECT_EQ(why({{0, 3, 0, 0}}), "block 1 'b' has 3 alternatives, there is no 3");
   EXPECT_EQ(why({{0, -2, 0, 0}}), "block 1 'b' has 3 alternatives, there is no -2");
   EXPECT_EQ(why({{0, 0, kCovered, 0}}),
