@@ -9,8 +9,9 @@ int main(int argc, char** argv) {
     for (auto* command : commands) command(line);
   };
   add("First look", {limber::add_demo, limber::add_doctor});
-  add("Run and measure a model", {limber::add_inspect, limber::add_check, limber::add_run, limber::add_predict,
-                                  limber::add_profile, limber::add_bench, limber::add_compare, limber::add_export});
+  add("Run and measure a model",
+      {limber::add_inspect, limber::add_check, limber::add_run, limber::add_predict, limber::add_profile,
+       limber::add_bench, limber::add_compare, limber::add_export});
   add("Train, all of it or what is worth it", {limber::add_train, limber::add_eval, limber::add_report});
   add("Make it change its shape", {limber::add_elastify, limber::add_search, limber::add_exits_command});
   return line.run(argc, argv);

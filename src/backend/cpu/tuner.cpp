@@ -23,8 +23,8 @@ json read_cache(const std::string& file) {
   const auto text = os_files().read(file, kMaxCacheBytes);
   if (!text.ok()) return json::object();
   json data = json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!data.is_object() || data.value("version", 0) != kCacheVersion) return json::object();
-  return data;
+  const bool ours = data.is_object() && data.contains("version") && data["version"] == kCacheVersion;
+  return ours && data.contains("machines") && data["machines"].is_object() ? data : json::object();
 }
 
 std::optional<Timing> parse_timing(const json& row) {
@@ -35,11 +35,14 @@ std::optional<Timing> parse_timing(const json& row) {
   if (!row[5].is_string() || !row[6].is_number()) return std::nullopt;
   const auto src = row[0].get<int64_t>(), dst = row[1].get<int64_t>();
   if (src < 0 || src > 3 || dst < 0 || dst > 3) return std::nullopt;
+  // Variants (layers.h), implementations of one operation, tiers: numbers beyond these are nobody's.
+  const auto variant = row[2].get<int64_t>(), index = row[3].get<int64_t>(), tier = row[4].get<int64_t>();
+  if (variant < 0 || variant > 2 || index < 0 || index > 99 || tier < 0 || tier > 2) return std::nullopt;
   return Timing{static_cast<onednn::Format>(src),
                 static_cast<onednn::Format>(dst),
-                row[2].get<int>(),
-                row[3].get<int>(),
-                row[4].get<int>(),
+                static_cast<int>(variant),
+                static_cast<int>(index),
+                static_cast<int>(tier),
                 row[5].get<std::string>(),
                 row[6].get<double>()};
 }
@@ -79,9 +82,8 @@ Tuner::~Tuner() {
 
 void Tuner::load() {
   const json data = read_cache(file_);
-  const auto machine = data.find("machines");
-  if (machine == data.end() || !machine->is_object() || !machine->contains(machine_)) return;
-  const json& entries = (*machine)[machine_];
+  if (!data.contains("machines") || !data["machines"].contains(machine_)) return;
+  const json& entries = data["machines"][machine_];
   if (!entries.is_object()) return;
   const json layers = entries.value("layers", json::object()),
              reorders = entries.value("reorders", json::object());
@@ -106,6 +108,10 @@ void Tuner::save() {
   json data = read_cache(file_);
   data["version"] = kCacheVersion;
   json& entries = data["machines"][machine_];
+  if (!entries.is_object()) entries = json::object();
+  for (const char* kind : {"layers", "reorders", "plans"}) {
+    if (!entries[kind].is_object()) entries[kind] = json::object();
+  }
   for (const auto& [key, timings] : layers_) {
     json rows = json::array();
     for (const Timing& t : timings) {
