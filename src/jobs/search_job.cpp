@@ -118,6 +118,8 @@ Result<SearchOutcome> find_variant(const SearchJobOptions& job, ElasticWork& wor
                                    const JobControl& control) {
   const double start = now_seconds();
   LIMBER_ASSIGN(const auto journal, SearchJournal::open(work));
+  LIMBER_ASSIGN(const std::string refused, journal->refused());
+  if (!refused.empty()) control.note(NoteKind::kWarning, refused);
   SearchOutcome outcome{.folder = work.folder.path, .images = work.judged};
   outcome.model = work.folder.model;
   outcome.original = original_variant(work.folder.model);

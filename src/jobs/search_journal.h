@@ -20,6 +20,8 @@ class SearchJournal {
 
   // What was evaluated before, on any machine; seconds are as the table of `work` predicts them.
   const std::vector<Scored>& known() const { return known_; }
+  // What the folder knows of another model, or of blocks that have learnt since; see VariantTable::refused().
+  Result<std::string> refused() const { return table_->refused(); }
   // Durable on return.
   Status add(std::span<const Scored> scored);
   Status add_measured(const Scored& scored, double seconds, uint64_t memory_bytes);
