@@ -92,6 +92,18 @@ Result<std::optional<Evaluation>> Evaluator::run(const std::atomic<bool>* stop) 
   return evaluation;
 }
 
+Result<InputVerdict> Evaluator::judge() {
+  const AnswerImages answer = [this](const Tensor& images) -> Result<Tensor> {
+    std::memcpy(session_->input(0).raw(), images.raw(), images.bytes());
+    LIMBER_TRY(session_->run());
+    return session_->output(0);
+  };
+  const LoaderOptions& how = loader_->options();
+  auto verdict = judge_input(loader_->dataset(), how.input, answer, {.batch = how.batch});
+  session_->suspend();
+  return verdict;
+}
+
 Result<std::optional<Evaluation>> Evaluator::evaluate(const std::atomic<bool>* stop) {
   const double start = now_seconds();
   LIMBER_TRY(loader_->start_epoch(0));

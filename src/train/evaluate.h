@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "data/judge_input.h"
 #include "data/loader.h"
 #include "ir/graph.h"
 #include "ir/parameters.h"
@@ -46,6 +47,9 @@ class Evaluator {
                                                    const EvaluationOptions& options);
   // Nothing when `stop` became true meanwhile.
   Result<std::optional<Evaluation>> run(const std::atomic<bool>* stop = nullptr);
+  // Do the model's answers on some of these images say that it was trained with other pixels? A hint: where
+  // no preprocessing is saved with a model, nor asked for.
+  Result<InputVerdict> judge();
 
  private:
   Result<std::optional<Evaluation>> evaluate(const std::atomic<bool>* stop);

@@ -52,6 +52,20 @@ TEST(Evaluate, FollowsParametersThatChange) {
   EXPECT_FALSE(evaluator->run(&stop)->has_value());
 }
 
+// Random weights tell nothing about images, whatever they are fed.
+TEST(Evaluate, JudgingTheInputChangesNothing) {
+  const Net net = make_net(kTinyNet);
+  EvaluationOptions options{.batch = 8};
+  options.input.height = options.input.width = 16;
+  auto evaluator = *Evaluator::create(net.graph, net.params, cpu_backends(), shapes(23), options);
+  const double before = (**evaluator->run()).loss;
+  const auto verdict = evaluator->judge();
+  ASSERT_TRUE(verdict.ok()) << verdict.status().message();
+  EXPECT_GT(verdict->given.confidence, 0);
+  EXPECT_GE(verdict->best.information, verdict->given.information);
+  EXPECT_EQ((**evaluator->run()).loss, before);
+}
+
 TEST(Evaluate, RanksWithTiesAndNan) {
   const std::vector<float> row = {1, 3, 3, 2};
   EXPECT_TRUE(among_best(row, 1, 1));
