@@ -74,7 +74,7 @@ Result<TensorType> Importer::input_type(const onnx::ValueInfoProto& info) {
   const auto given = options_.shapes.find(info.name());
   const bool known_rank = tensor.has_shape();
   if (!known_rank && given == options_.shapes.end()) {
-    return unsupported("the file does not say its rank; give its shape: --shape {}=1x3x224x224", info.name());
+    return unsupported("the file does not say its rank; give its shape, as in {}=1x3x224x224", info.name());
   }
   const int rank = known_rank ? tensor.shape().dim_size() : static_cast<int>(given->second.size());
   if (given != options_.shapes.end() && static_cast<int>(given->second.size()) != rank) {
@@ -90,7 +90,7 @@ Result<TensorType> Importer::input_type(const onnx::ValueInfoProto& info) {
       type.shape.push_back(Dim(dim->dim_value()));
     } else if (dim != nullptr && dim->has_dim_value() && dim->dim_value() == 0) {
       // Some writers mean "any" by it; guessing either way would be silent.
-      return unsupported("dimension {} is 0, so that it has no elements; give its shape: --shape {}={}", axis,
+      return unsupported("dimension {} is 0, so that it has no elements; give its shape, as in {}={}", axis,
                          info.name(), example_shape(tensor.shape()));
     } else if (dim != nullptr && dim->has_dim_value() && dim->dim_value() < -1) {
       return corrupt("dimension {} is {}", axis, dim->dim_value());
@@ -263,7 +263,7 @@ std::string Importer::how_to_fix(std::string_view symbol) const {
       example += fmt::format("{}{}", example.empty() ? "" : "x", d.is_constant() ? d.to_string() : "1");
     }
     if (!uses) continue;
-    return fmt::format("dimension {} of input '{}' must be fixed, for instance --shape {}={}", symbol,
+    return fmt::format("dimension {} of input '{}' must be fixed; give its shape, as in {}={}", symbol,
                        graph_.value(input).name, graph_.value(input).name, example);
   }
   return fmt::format("dimension {} must be fixed", symbol);

@@ -202,7 +202,7 @@ std::string demo_page(const DemoReport& report) {
                         report.machine, report.threads, report.threads == 1 ? "" : "s", report.seed,
                         duration_text(report.seconds)));
   if (report.quick)
-    page.note("Made with --quick: less data and less time, so the gains are smaller than they could be.");
+    page.note("Made quickly: with less data and less time, so the gains are smaller than they could be.");
   page.text(gains(report));
   add_domains(page, report);
   add_trainings(page, report);

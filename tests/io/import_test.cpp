@@ -113,7 +113,7 @@ TEST(ImportOnnx, AnArgumentThatDependsOnASymbolSaysHowToFixIt) {
   ASSERT_FALSE(model.ok());
   EXPECT_EQ(model.status().code(), Code::kUnsupported);
   EXPECT_TRUE(contains(model.status(), "dimension H of input 'x'")) << model.status().message();
-  EXPECT_TRUE(contains(model.status(), "--shape x=1x3x1x8")) << model.status().message();
+  EXPECT_TRUE(contains(model.status(), "as in x=1x3x1x8")) << model.status().message();
 }
 
 TEST(ImportOnnx, KnownInputsAreUsedOnlyWhereNeeded) {

@@ -139,7 +139,7 @@ Result<double> teach_exits(ExitTeacher& teacher, const std::shared_ptr<const Dat
                            const ExitTeachingOptions& options) {
   LIMBER_ASSIGN(const auto loader, Loader::make(data, exit_loader(options)));
   if (loader->batches() < 1)
-    return invalid("{} images are less than a batch of {}; give more, or a smaller --batch", data->size(),
+    return invalid("{} images are less than a batch of {}; give more, or a smaller batch", data->size(),
                    options.trainer.batch);
   const double start = now_seconds();
   ExitProgress state{.of_seconds = options.seconds};

@@ -102,8 +102,8 @@ class ExitFinder {
     drop_places();
     if (!report_.probed.empty() || stopped()) return {};
     return invalid(
-        "no exit of at most {} parameters fits behind any of {} blocks; allow more (--storage) or "
-        "fewer exits (--exits)",
+        "no exit of at most {} parameters fits behind any of {} blocks; allow more (storage) or "
+        "fewer exits",
         most, blocks);
   }
 
