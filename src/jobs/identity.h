@@ -7,7 +7,7 @@
 
 namespace limber {
 
-// Equal for models of the same structure with the same weights, whatever file they came from.
-std::string identity_of(const Model& model);
+// SHA-256 of structure and weights: equal for the same model, whatever file it came from.
+Result<std::string> identity_of(const Model& model);
 
 }  // namespace limber

@@ -157,7 +157,7 @@ Result<TrainStart> begin_training(const TrainJobOptions& options, const JobContr
   TrainStart start;
   LIMBER_TRY(open_images(options, {}, start, control));
   LIMBER_ASSIGN(Classifier classifier, load_classifier(options, options.image, control));
-  start.options[kModelText] = identity_of(classifier.model);
+  LIMBER_ASSIGN(start.options[kModelText], identity_of(classifier.model));
   if (options.from_scratch)
     LIMBER_TRY(initialise(classifier.model.graph, *classifier.model.params, options.seed).status());
   LIMBER_TRY(fit_head(options, classifier.model, *start.data, control));
@@ -176,7 +176,7 @@ Result<TrainStart> go_on(const TrainJobOptions& options, Checkpoint checkpoint, 
   use_recorded(image, info.input);
   LIMBER_ASSIGN(const Classifier before, load_classifier(options, image, control));
   LIMBER_TRY(check_same_input(info.input, before.input));
-  start.options[kModelText] = identity_of(before.model);
+  LIMBER_ASSIGN(start.options[kModelText], identity_of(before.model));
   LIMBER_TRY(check_same_model(options, info.options, start.options[kModelText]));
   start.input = info.input;
   TrainSettings settings = settle(options);
