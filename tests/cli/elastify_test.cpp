@@ -252,7 +252,8 @@ TEST(Elastify, WrongUse) {
   expect("search builtin:resnet8 --data synthetic", 2, "latency is missing");
   expect("search builtin:resnet8 --data synthetic --latency 600%", 2, "60%");
   expect("search builtin:resnet8 --data synthetic --latency 60% --max-params few", 2, "1.5M");
-  expect("export builtin:resnet8 --variant original -o " + (folder / "x.onnx"), 2, "variant is for the folder");
+  expect("export builtin:resnet8 --variant original -o " + (folder / "x.onnx"), 2,
+         "variant is for the folder");
 }
 
 }  // namespace
