@@ -73,8 +73,8 @@ TEST(CompareJob, TakesElasticModelsAndTheirVariants) {
   EXPECT_EQ(whole->same, whole->images.count) << "the original is the model";
   EXPECT_EQ(whole->images.part, JudgedImages::Part::kHeldOut);
   EXPECT_EQ(whole->images.count, 8);
-  Variant variant = original_variant(made->folder.model);
-  job.b.variant = print(variant);
+  const Variant variant = original_variant(made->folder.model);
+  job.b.variant = print(made->folder.model, variant);
   EXPECT_TRUE(run_compare(job).ok());
   job.b.variant = "nonsense";
   EXPECT_EQ(run_compare(job).status().code(), Code::kInvalidArgument);
