@@ -243,9 +243,8 @@ def measure_accuracy(bench: Bench, model: str, folder: Path, seconds: float) -> 
     searches = {f"{share:.0%}": search_whole(bench, folder, share) for share in SHARES}
     say("searched", bench.start)
     variants = {name: search["variant"] for name, search in searches.items()}
-    blocks = len(next(iter(variants.values())).split("."))
     result: dict[str, Any] = {"searches": searches}
-    result["best"] = accuracy_of(bench, folder, {"original": ".".join("0" * blocks), **variants})
+    result["best"] = accuracy_of(bench, folder, {"original": "original", **variants})
     only = ["--operators", "shrink50", "shrink25"]
     uniform = bench.elastify(model, 1.0, *only)
     shrunk = uniform_variants(bench, uniform)
@@ -263,10 +262,9 @@ def measure_accuracy(bench: Bench, model: str, folder: Path, seconds: float) -> 
 
 def time_again(worker: common.Worker, variant: str) -> float:
     """Returns what the variant takes by the original's time: the median of several turns."""
-    original = ".".join("0" * len(variant.split(".")))
     ratios = []
     for _ in range(5):
-        before, taken = (ask(worker, f"accuracy {one}")["measured_ms"] for one in (original, variant))
+        before, taken = (ask(worker, f"accuracy {one}")["measured_ms"] for one in ("original", variant))
         ratios.append(taken / before)
     return statistics.median(ratios)
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "cli/arguments.h"
-#include "jobs/json.h"
 #include "jobs/elastic_work.h"
+#include "jobs/json.h"
 
 namespace limber {
 

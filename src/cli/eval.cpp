@@ -4,10 +4,10 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/image_arguments.h"
-#include "jobs/json.h"
 #include "cli/options.h"
 #include "cli/table.h"
 #include "jobs/eval_page.h"
+#include "jobs/json.h"
 #include "jobs/scores.h"
 
 namespace limber {

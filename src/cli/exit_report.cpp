@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "jobs/json.h"
 #include "cli/table.h"
+#include "jobs/json.h"
 
 namespace limber {
 namespace {

@@ -1,9 +1,9 @@
 // limber export: any model Limber can load, as plain ONNX.
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "jobs/json.h"
 #include "cli/options.h"
 #include "jobs/export_job.h"
+#include "jobs/json.h"
 
 namespace limber {
 namespace {

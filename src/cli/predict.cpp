@@ -3,8 +3,8 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/image_arguments.h"
-#include "jobs/json.h"
 #include "cli/options.h"
+#include "jobs/json.h"
 #include "jobs/output.h"
 #include "jobs/predict_job.h"
 

@@ -1,7 +1,7 @@
 // limber report: a page about trainings, from what they recorded, or about an elastic model.
 #include "cli/commands.h"
-#include "jobs/json.h"
 #include "jobs/elastic_report.h"
+#include "jobs/json.h"
 #include "report/summary.h"
 #include "report/training_page.h"
 #include "variant/elastic_folder.h"

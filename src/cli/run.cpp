@@ -97,8 +97,7 @@ void add_run(CommandLine& line) {
       line.add("run", "Run a model once on .npy files or images", [options] { return run(*options); });
   add_common(arguments, o, o.json);
   arguments.texts("-i,--input", o.inputs, "[NAME=]FILE",
-                  ".npy, image or builtin:image; several images make a batch",
-                  Arguments::Need::kRequired);
+                  ".npy, image or builtin:image; several images make a batch", Arguments::Need::kRequired);
   arguments.text("-o,--output", o.output, "DIR", "Folder for every output as .npy, outputs.json and top.txt");
   add_image_arguments(arguments, o.image);
   arguments.text("--labels", o.labels, "FILE",

@@ -4,10 +4,10 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/elastic_arguments.h"
-#include "jobs/json.h"
 #include "cli/options.h"
 #include "cli/table.h"
 #include "cli/units.h"
+#include "jobs/json.h"
 #include "jobs/search_job.h"
 
 namespace limber {

@@ -5,10 +5,10 @@
 #include "base/show.h"
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "jobs/json.h"
 #include "cli/signals.h"
 #include "cli/train_arguments.h"
 #include "cli/units.h"
+#include "jobs/json.h"
 
 namespace limber {
 namespace {

@@ -30,7 +30,6 @@ Result<Loaded> load_variant(const CompareJobOptions::Side& side) {
   if (!side.variant.empty()) {
     LIMBER_ASSIGN(variant, parse_variant(folder.model, side.variant));
   }
-  LIMBER_TRY(check_variant(folder.model, variant));
   Loaded loaded{.classes = folder.info.classes, .info = folder.info};
   LIMBER_ASSIGN(loaded.classifier.model.graph, materialize(folder.model, variant));
   loaded.classifier.model.params = folder.model.params;

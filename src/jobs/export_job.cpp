@@ -22,7 +22,9 @@ Result<std::vector<Tensor>> calibration_batches(const ExportJobOptions& options,
                 open_dataset(options.recalibrate, {.split = Split::kTrain}));
   LoaderOptions how;
   const Dim own = folder.model.base.type(folder.model.base.inputs()[0]).shape[0];
-  const int64_t wanted = own.is_constant() ? own.value() : options.batch > 0 ? options.batch : kCalibrationBatch;
+  const int64_t wanted = own.is_constant()   ? own.value()
+                         : options.batch > 0 ? options.batch
+                                             : kCalibrationBatch;
   if (static_cast<int64_t>(data->size()) < wanted)
     return invalid("{} has {} images, a batch takes {}; give more images or a smaller batch",
                    options.recalibrate, data->size(), wanted);

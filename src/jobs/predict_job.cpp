@@ -68,9 +68,7 @@ Status check_row(std::span<const float> logits, const std::string& image) {
       image);
 }
 
-bool surer(const Prediction& a, const Prediction& b) {
-  return a.top[0].probability > b.top[0].probability;
-}
+bool surer(const Prediction& a, const Prediction& b) { return a.top[0].probability > b.top[0].probability; }
 
 }  // namespace
 

@@ -227,7 +227,7 @@ TEST_F(SearchCommandTest, IsBenched) {
   const Outcome outcome =
       limber_program("bench " + dir_ + " --worker --threads 1 --images 16 " + data_,
                      "table\nsubnets 2\nsearch plain-evolution 0.95 4 0\nreuse 0.95 4\nuniform shrink50 0.5\n"
-                     "accuracy 0.0.0.0.0\nquit\n");
+                     "accuracy original\nquit\n");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   std::istringstream lines(outcome.out);
   std::string line;
@@ -252,7 +252,8 @@ TEST(Elastify, WrongUse) {
   expect("search builtin:resnet8 --data synthetic", 2, "latency is missing");
   expect("search builtin:resnet8 --data synthetic --latency 600%", 2, "60%");
   expect("search builtin:resnet8 --data synthetic --latency 60% --max-params few", 2, "1.5M");
-  expect("export builtin:resnet8 --variant 0.1 -o " + (folder / "x.onnx"), 2, "--variant");
+  expect("export builtin:resnet8 --variant original -o " + (folder / "x.onnx"), 2,
+         "variant is for the folder");
 }
 
 }  // namespace

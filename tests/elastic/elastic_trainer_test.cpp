@@ -87,6 +87,15 @@ TEST(Elastic, ChoosesAgainAndAgainWithinTheBudget) {
 
 // The first set of an elastic training is the last tensor: its plan must not decide for those that train
 // more.
+TEST(Elastic, RefusesAnOptimiserThatDoesNotReportEffects) {
+  const auto elastic = make_elastic({});
+  TrainerOptions options = options_of(1);
+  options.training.step.optimizer.effects = false;
+  const auto trainer = Trainer::create(inputs_of("resnet8", nullptr, *elastic), options);
+  ASSERT_TRUE(trainer.ok()) << trainer.status().message();
+  expect_failure((*trainer)->run(), Code::kInvalidArgument, {"effects"});
+}
+
 TEST(Elastic, KernelsAndLayoutsAreThoseOfTrainingEverything) {
   const auto full = make_session("resnet14", 32, BatchNormMode::kAuto);
   const auto model = make_builtin("resnet14");

@@ -71,7 +71,7 @@ TEST(ImportOnnx, LongNamesOfDimensionsStayDistinct) {
 
 TEST(ImportOnnx, UnnamedDimensionsGetTheInputsName) {
   ModelBuilder b;
-  b.input("x", {-1, 0}).output("y");
+  b.input("x", {-1, -1}).output("y");
   b.node("Relu", {"x"}, {"y"});
   const auto model = b.import();
   ASSERT_TRUE(model.ok()) << model.status().message();

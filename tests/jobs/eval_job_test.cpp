@@ -1,5 +1,6 @@
 #include "jobs/eval_job.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/file.h"
@@ -95,6 +96,36 @@ TEST(EvalJob, ClassesNamedByNumberAreTheModels) {
   const auto result =
       run_eval(tiny_evaluation(test::write_tiny(folder), test::write_classes(folder, {"0", "1", "2"})));
   EXPECT_TRUE(result.ok()) << result.status().message();
+}
+
+// Fed 0..1 it calls every image bright; centred about a mean, it tells dark from bright.
+TEST(EvalJob, DoubtsPixelsThatTheNetworkCannotTellApart) {
+  const Folder folder;
+  test::Net net = test::make_net(R"(graph "grey" {
+    input %x: f32[N,3,16,16]
+    param %w: f32[2,3]
+    %p: f32[N,3,1,1] = GlobalAveragePool(%x)
+    %f: f32[N,3] = Reshape(%p) {shape=<N,3>}
+    %y: f32[N,2] = Gemm(%f, %w) {trans_b=1}
+    output %y as "y"
+  })");
+  Tensor weights = *net.params->writable("w");
+  std::ranges::copy(std::vector<float>{4, 4, 4, -4, -4, -4}, weights.data<float>().begin());
+  ASSERT_TRUE(export_onnx(net.graph, *net.params, folder / "grey.onnx").ok());
+  for (int i = 0; i < 16; ++i) {
+    folder.write_image(fmt::format("images/bright/{}.png", i), static_cast<uint8_t>(200 + i), 16);
+    folder.write_image(fmt::format("images/dark/{}.png", i), static_cast<uint8_t>(20 + i), 16);
+  }
+  EvalJobOptions options = tiny_evaluation(folder / "grey.onnx", folder / "images");
+  test::Listener doubtful;
+  const auto blind = run_eval(options, doubtful.control());
+  ASSERT_TRUE(blind.ok()) << blind.status().message();
+  EXPECT_EQ((*blind)->evaluation.top1, 0.5);
+  EXPECT_TRUE(contains(doubtful.notes, "fed other pixels than it was trained with")) << doubtful.notes;
+  options.image.preset = *find_preset("imagenet");
+  test::Listener sure;
+  EXPECT_EQ((*run_eval(options, sure.control()))->evaluation.top1, 1);
+  EXPECT_EQ(sure.notes, "");
 }
 
 TEST(EvalJob, OutputsThatAreNoNumbersFail) {

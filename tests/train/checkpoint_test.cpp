@@ -131,7 +131,7 @@ TEST(Checkpoint, HostileManifestsAreRefused) {
         with("\"step\": 1", "\"step\": -1"), with("\"step\": 1", "\"step\": 1.5"),
         with("\"step\": 1", "\"step\": 99999999999999999999"), with("\"classes\": [", "\"classes\": [7,"),
         with("\"lr\": \"0.1\"", "\"lr\": \"0.2\""), with("\"height\": 32", "\"height\": 0"),
-        with("\"hash\": \"", "\"hash\": \"xx"), with("limber checkpoint", "something"),
+        with("\"xxh3\": \"", "\"xxh3\": \"xx"), with("limber checkpoint", "something"),
         std::string(100000, '[')}) {
     expect_failure(parse_manifest(text), Code::kCorrupt, {});
   }

@@ -120,7 +120,7 @@ TEST(Tune, NotesAreReadAgain) {
   const std::vector<Variant> variants = {original_variant(model), with_all(model, "shrink50")};
   ElasticInfo info;
   EXPECT_TRUE(tuned_variants(model, info).empty());
-  info.notes[std::string(kTunedNote)] = tuned_note(variants) + " 99.99 nonsense";
+  info.notes[std::string(kTunedNote)] = tuned_note(model, variants) + " 99.99 none=skip nonsense";
   EXPECT_EQ(tuned_variants(model, info), variants);
   const auto used = used_by(model, variants);
   for (size_t b = 0; b < used.size(); ++b)
