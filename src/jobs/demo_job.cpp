@@ -34,12 +34,13 @@ class PassOn : public TrainerHook {
   const size_t who_;
 };
 
-// Says which of several trainings it is. Trainings that take turns never talk at once.
+// Says which of several trainings it is, and what only one who watches it alone would want to know more
+// quietly. Trainings that take turns never talk at once.
 class NamedObserver : public JobObserver {
  public:
   NamedObserver(JobObserver* to, const std::string& name) : to_(to), stage_(fmt::format("{:<8}", name)) {}
   void on_note(NoteKind kind, const std::string& text) override {
-    if (to_ != nullptr) to_->on_note(kind, text);
+    if (to_ != nullptr) to_->on_note(kind == NoteKind::kNote ? NoteKind::kInfo : kind, text);
   }
   void on_progress(const JobProgress& progress) override {
     if (to_ != nullptr) to_->on_progress({stage_, progress.share, progress.text});

@@ -12,7 +12,7 @@ TEST(Interval, IsWilsons) {
   EXPECT_NEAR(interval_of(0.5, 100).low, 0.4038, 1e-4);
   EXPECT_NEAR(interval_of(0.5, 100).high, 0.5962, 1e-4);
   EXPECT_NEAR(interval_of(1, 20).low, 0.8389, 1e-4);
-  EXPECT_EQ(interval_of(1, 20).high, 1);
+  EXPECT_DOUBLE_EQ(interval_of(1, 20).high, 1);
   EXPECT_EQ(interval_of(0, 4).low, 0);
   EXPECT_NEAR(interval_of(0, 4).high, 0.4899, 1e-4);
 }

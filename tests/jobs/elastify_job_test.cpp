@@ -79,13 +79,14 @@ TEST(ElastifyJob, KeepsItsBudget) {
   EXPECT_LT(made->taught_s, job.budget);
   EXPECT_LT(made->seconds, 1.3 * job.budget + 1);
   EXPECT_EQ(made->images.part, JudgedImages::Part::kTest);
-  EXPECT_NE(std::find(watcher.stages.begin(), watcher.stages.end(), "tuning"), watcher.stages.end());
+  EXPECT_NE(std::find(watcher.stages.begin(), watcher.stages.end(), "teaching"), watcher.stages.end());
 
   job.resume = true;  // nothing is left of the budget
   const double taught = made->taught_s;
   const auto again = run_elastify(job);
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_NEAR(again->taught_s, taught, 0.1);
+  EXPECT_EQ(again->judged.size(), made->judged.size());
 }
 
 // Images that variants were tuned on say nothing about them: a part is held out, and later jobs know which.

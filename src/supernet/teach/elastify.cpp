@@ -37,8 +37,9 @@ class Elastifier {
       LIMBER_TRY(choose_again());
     }
     if (tunes && !stopped() && !chosen_.empty()) LIMBER_TRY(tune(taught));
-    if (options_.save) LIMBER_TRY(options_.save(seconds(), chosen_));
-    return Elastified{std::min(seconds(), std::max(options_.seconds, options_.seconds_before)), chosen_};
+    const double over = std::min(seconds(), std::max(options_.seconds, options_.seconds_before));
+    if (options_.save) LIMBER_TRY(options_.save(over, chosen_));
+    return Elastified{over, chosen_};
   }
 
  private:
