@@ -254,8 +254,18 @@ Status Story::make_elastic() {
   options.shares = s_.budgets;
   options.output = in("shapes");
   begin(options);
-  LIMBER_ASSIGN(const ElastifyOutcome made, run_elastify(options, control_));
+  auto run = run_elastify(options, control_);
   LIMBER_TRY(done());
+  // A slow or busy machine needs more for what teaching needs around it.
+  for (int i = 0; i < 3 && run.status().code() == Code::kResourceExhausted; ++i) {
+    result(run.status().message());
+    options.budget *= 2;
+    begin(options);
+    run = run_elastify(options, control_);
+    LIMBER_TRY(done());
+  }
+  LIMBER_TRY(run.status());
+  const ElastifyOutcome& made = *run;
   result(fmt::format("{} blocks with {} alternatives: {:.3g} variants, one of them the model itself",
                      made.folder.model.blocks.size(), made.alternatives, count_variants(made.folder.model)));
   return {};

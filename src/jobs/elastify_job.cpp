@@ -220,8 +220,8 @@ Status Elastification::hold_out_images() {
 }
 
 Status Elastification::too_small(double needed, const std::string& why) const {
-  return invalid("a budget of {} is too small: {}; give {:.0f} s or more", show_seconds(job_.budget), why,
-                 std::ceil(needed));
+  return error(Code::kResourceExhausted, "a budget of {} is too small: {}; give {:.0f} s or more",
+               show_seconds(job_.budget), why, std::ceil(needed));
 }
 
 // Blocks and alternatives, timed on this machine.

@@ -53,8 +53,9 @@ struct ElastifyOutcome {
   bool stopped = false;              // what is there is kept
 };
 
-// Makes the folder `output`, or goes on with it. kInvalidArgument, before anything is written, when the model
-// is no classifier or the budget is too small for what teaching needs around it; it then says how much does.
+// Makes the folder `output`, or goes on with it. Before anything is written: kInvalidArgument when the model
+// is no classifier; kResourceExhausted when the budget is too small for what teaching needs around it, saying
+// how much does, or when it was stopped.
 Result<ElastifyOutcome> run_elastify(const ElastifyJobOptions& job, const JobControl& control = {});
 
 }  // namespace limber

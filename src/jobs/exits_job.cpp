@@ -168,9 +168,10 @@ Status ExitMaker::plan_time() {
   const double spent = now_seconds() - start_;
   teaching_s_ = job_.budget - spent - after;
   if (teaching_s_ > 0 || !makes() || job_.blocks == ExitBlocks::kSubnet) return {};
-  return invalid(
-      "a budget of {} is too small: loading took {}, judging takes about {}; give {:.0f} s or more",
-      show_seconds(job_.budget), show_seconds(spent), show_seconds(after), std::ceil(2 * (spent + after)));
+  return error(Code::kResourceExhausted,
+               "a budget of {} is too small: loading took {}, judging takes about {}; give {:.0f} s or more",
+               show_seconds(job_.budget), show_seconds(spent), show_seconds(after),
+               std::ceil(2 * (spent + after)));
 }
 
 ExitOptions ExitMaker::exit_options() const {
