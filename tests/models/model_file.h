@@ -1,7 +1,6 @@
 // The models that tests run on besides the built-in ones: those that tests/models/export.py writes, in
-// $LIMBER_MODELS (build/models by default), and those of $LIMBER_SHARED/models (../shared by default), which only
-// some machines have.
-// REQUIRES: the test program defines LIMBER_ROOT.
+// $LIMBER_MODELS (build/models by default), and those of $LIMBER_SHARED/models (../shared by default), which
+// only some machines have. REQUIRES: the test program defines LIMBER_ROOT.
 #pragma once
 
 #include <cstdlib>
