@@ -33,7 +33,7 @@ class LIMBER_API Session {
   Expected<TensorView> output(std::string_view name) const;
 
   // After the first call: no lock, no thread left spinning, no allocation by Limber. oneDNN takes about eight
-  // blocks of at most 128 bytes from the heap for each of its operators, a work buffer for some, and frees
+  // blocks of at most 256 bytes from the heap for each of its operators, a work buffer for some, and frees
   // them before this returns. Outputs whose length depends on the data (detections) have their first
   // dimension set by each run.
   Error run();

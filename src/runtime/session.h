@@ -43,7 +43,7 @@ class Session {
   Tensor output(size_t index) const;
 
   // After the first run: no lock (but one at the end when the plan updates parameters), no thread left
-  // spinning, and no allocation of ours. oneDNN takes about eight blocks of at most 128 bytes from the heap
+  // spinning, and no allocation of ours. oneDNN takes about eight blocks of at most 256 bytes from the heap
   // whenever one of its primitives is called (convolutions, matrix products, pooling, reorders), its gemm:jit
   // implementations a work buffer too, and frees them before it returns: tests/runtime/alloc. When a
   // parameter changed since the last run and not by it, what derives from it is refreshed first (this

@@ -8,7 +8,7 @@
 
 namespace heap {
 
-inline constexpr size_t kSmall = 128;  // bytes
+inline constexpr size_t kSmall = 256;  // bytes
 
 struct Counts {
   int64_t calls = 0;  // that allocated
