@@ -423,7 +423,7 @@ DemoJobOptions quick_demo() {
   options.epochs = 8;
   options.val_images = 200;
   options.judged_images = 1000;
-  options.elastify_s = 15;
+  options.elastify_s = 30;
   options.searched_images = 200;
   options.evaluations = 24;
   options.timed_seconds = 1.5;

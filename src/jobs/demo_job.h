@@ -26,7 +26,7 @@ struct DemoJobOptions {
   int images = 4000, epochs = 16;                  // those on the new domain
   double rho = 0.54;                               // of elastic training
   int val_images = 500, judged_images = 2000;      // evaluated after each epoch, and in the end
-  double elastify_s = 50;                          // seconds that making it elastic gets
+  double elastify_s = 60;                          // seconds that making it elastic gets
   std::vector<double> budgets = {0.8, 0.65, 0.5};  // shares of the latency
   int searched_images = 500, evaluations = 60;
   double margin = 0.05;      // of a budget that the search leaves free
