@@ -16,6 +16,7 @@ constexpr std::string_view kTried[] = {"imagenet", "none", "minus1to1", "0to255"
 // where that is wrong, and no wrong preset more than 1.03 times as much as the right one.
 constexpr double kClearlyBetter = 1.4;  // times the information
 constexpr double kLeastGain = 0.3;      // nats; below it is the chance of which images were seen
+constexpr size_t kLeastImages = 16;     // different ones; fewer are too alike, or too unlike, by chance
 constexpr double kAsGood = 0.95;        // of the best: then the more common preset is named
 
 using Answers = std::vector<std::vector<double>>;  // probabilities
@@ -129,7 +130,9 @@ Result<InputVerdict> judge_input(const Dataset& data, const Preprocess& given, c
   const InputFit& best = *std::find_if(
       fits.begin(), fits.end(), [&](const InputFit& fit) { return fit.information >= kAsGood * most; });
   const double gain = best.information - verdict.given.information;
-  if (gain < kLeastGain || best.information < kClearlyBetter * verdict.given.information) return verdict;
+  if (data.size() < kLeastImages || gain < kLeastGain ||
+      best.information < kClearlyBetter * verdict.given.information)
+    return verdict;
   verdict.best = best;
   verdict.doubtful = true;
   verdict.advice = fmt::format(

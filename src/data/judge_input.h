@@ -29,7 +29,7 @@ struct InputFit {
 
 struct InputVerdict {
   InputFit given, best;   // the same when nothing fits clearly better
-  bool doubtful = false;  // is `best` clearly better?
+  bool doubtful = false;  // is `best` clearly better? Never of a handful of images
   std::string advice;     // for people; empty unless doubtful
 };
 

@@ -1,11 +1,8 @@
 #include "jobs/eval_job.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "data/judge_input.h"
 #include "jobs/classifier.h"
-#include "runtime/session.h"
 
 namespace limber {
 namespace {
@@ -43,30 +40,6 @@ Result<std::shared_ptr<const Dataset>> renumber(std::shared_ptr<const Dataset> d
   }
   return std::shared_ptr<const Dataset>(
       std::make_shared<Renumbered>(std::move(data), std::move(labels), names));
-}
-
-// Pixels that nobody said how to normalise may be none that the network knows. What cannot be judged is not
-// doubted.
-void doubt_input(const EvalJobOptions& options, const Classifier& classifier, const Dataset& data,
-                 const JobControl& control) {
-  EvalJobOptions how = options;
-  const Dim own = classifier.model.graph.type(classifier.model.graph.inputs()[0]).shape[0];
-  how.batch = own.is_constant() ? own.value() : JudgeOptions{}.batch;
-  if (static_cast<int64_t>(data.size()) < how.batch) return;
-  Model model = classifier.model;
-  model.graph = logits_of(model.graph);
-  const auto plan = build(model, how, false, control);
-  if (!plan.ok()) return;
-  const auto made = Session::create(*plan);
-  if (!made.ok()) return;
-  Session* const session = made->get();
-  const AnswerImages answer = [&](const Tensor& images) -> Result<Tensor> {
-    std::memcpy(session->input(0).raw(), images.raw(), images.bytes());
-    LIMBER_TRY(session->run());
-    return session->output(0);
-  };
-  const auto verdict = judge_input(data, classifier.input, answer, {.batch = how.batch});
-  if (verdict.ok() && verdict->doubtful) control.note(NoteKind::kWarning, verdict->advice);
 }
 
 }  // namespace
@@ -112,7 +85,12 @@ Result<std::optional<EvalResult>> run_eval(const EvalJobOptions& options, const 
         "images need another preparation than they get",
         o.model, result->not_numbers, result->images);
   }
-  if (!recorded && !o.image.preset && !o.image.normalisation) doubt_input(o, classifier, *data, control);
+  // Pixels that nobody said how to normalise may be none that the network knows. A hint: failing is no
+  // failure.
+  if (!recorded && !o.image.preset && !o.image.normalisation) {
+    const auto verdict = evaluator->judge();
+    if (verdict.ok() && verdict->doubtful) control.note(NoteKind::kWarning, verdict->advice);
+  }
   EvalResult out{*result, std::move(sums).take()};
   for (Mistake& mistake : out.classes.worst) mistake.name = data->name(mistake.sample);
   return std::optional(std::move(out));

@@ -104,6 +104,12 @@ TEST(JudgeInput, AnUntrainedNetworkIsNotBlamedOnItsInput) {
   EXPECT_NEAR(verdict->given.confidence, 0.1, 1e-6);
 }
 
+TEST(JudgeInput, AHandfulOfImagesProvesNothing) {
+  const auto verdict = judge_input(Greys(8), as("none"), levels(-2.1F, 2.2F));
+  ASSERT_TRUE(verdict.ok()) << verdict.status().message();
+  EXPECT_FALSE(verdict->doubtful);
+}
+
 TEST(JudgeInput, BatchesAreAlwaysWhole) {
   int64_t calls = 0;
   const AnswerImages count = [&](const Tensor& images) {
