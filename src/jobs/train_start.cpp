@@ -134,7 +134,7 @@ Status check_same_data(const OptionTexts& before, const Dataset& data, const std
       spec, now, old->second);
 }
 
-// Checkpoints of of 0.1 do not say which model they began with.
+// Checkpoints of 0.1 do not say which model they began with.
 Status check_same_model(const TrainJobOptions& options, const OptionTexts& before, const std::string& now) {
   const auto old = before.find(kModelText);
   if (old == before.end() || old->second == now) return {};
