@@ -36,7 +36,7 @@ endfunction()
 
 # Under a sanitizer most of the time goes into optimising what runs once; only these run in inner loops or
 # under a fuzzer. Test programs are treated alike.
-set(LIMBER_HOT base tensor ir data ops io passes plan runtime backend/ref backend/cpu)
+set(LIMBER_HOT base tensor record ir data ops io passes runtime backend/ref backend/cpu)
 
 function(limber_prefer_size target)
   if(NOT LIMBER_SANITIZE)
@@ -58,7 +58,11 @@ function(limber_test name)
   target_include_directories(${target} PRIVATE "${CMAKE_SOURCE_DIR}")
   # Assertions are many templates that run once: optimising them is half of what a test takes to compile, and two
   # thirds under a sanitizer.
-  target_compile_options(${target} PRIVATE $<IF:$<BOOL:${LIMBER_SANITIZE}>,-O0,-O1>)
+  if(LIMBER_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  else()
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
   foreach(dep ${ARG_DEPENDS})
     string(REPLACE "/" "_" dep_target "limber_${dep}")
     target_link_libraries(${target} PRIVATE ${dep_target})
