@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Sequence
+from urllib.parse import quote
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -71,13 +72,20 @@ def find_models(arguments: argparse.Namespace) -> list[Path]:
 def random_variant(manifest: dict, random: Random) -> str:
     """Returns a variant of an elastic model that has as few originals as chance allows."""
     blocks = manifest["blocks"]
-    choices: list[str] = []
-    while len(choices) < len(blocks):
-        alternatives = blocks[len(choices)]["alternatives"]
-        fitting = [i for i, a in enumerate(alternatives) if len(choices) + a["span"] <= len(blocks)]
-        choice = random.choice(fitting[1:] or fitting)
-        choices += [str(choice)] + ["-"] * (alternatives[choice]["span"] - 1)
-    return ".".join(choices)
+    chosen: list[str] = []
+    block = 0
+    while block < len(blocks):
+        fitting = [a for a in blocks[block]["alternatives"] if block + a["span"] <= len(blocks)]
+        choice = random.choice(fitting[1:] or fitting)  # the original is the first
+        if choice is not fitting[0]:
+            chosen.append(f"{quoted(blocks[block]['name'])}={quoted(choice['name'])}")
+        block += choice["span"]
+    return ",".join(chosen) or "original"
+
+
+def quoted(name: str) -> str:
+    """A name inside a variant: see docs/elastic-model-format.md."""
+    return quote(name, safe="_./:+-").replace("~", "%7E")
 
 
 def write_variants(limber: Path, arguments: argparse.Namespace, folder: Path) -> list[Path]:
