@@ -58,7 +58,8 @@ void ClassificationSums::add(uint32_t sample, int64_t label, std::span<const flo
   auto& row = matrix_[static_cast<size_t>(label)];
   row.resize(matrix_.size());
   ++row[static_cast<size_t>(claim.index)];
-  const double clamped = std::clamp(claim.confidence, 0.0, 1.0);
+  // Outputs that are no numbers are told by whoever ran the model; here they are sure of nothing.
+  const double clamped = std::isnan(claim.confidence) ? 0.0 : std::clamp(claim.confidence, 0.0, 1.0);
   ConfidenceBin& bin =
       sums_.bins[std::min(kConfidenceBins - 1, static_cast<size_t>(clamped * kConfidenceBins))];
   ++bin.images;

@@ -462,7 +462,9 @@ TEST(Exits, JudgedOnAWholeSet) {
   const auto real = measure_real_latency(p.model, variant, set, 7, test::cpu_backends(), 1);
   ASSERT_TRUE(real.ok()) << real.status().message();
   EXPECT_EQ(real->images, 7);
+#ifndef LIMBER_SANITIZED  // what is around the kernels takes longer than they do
   EXPECT_LT(real->seconds, 0.8 * real->full_seconds);
+#endif
   EvaluationSet bad = set;
   bad.labels[0][0] = 10;
   EXPECT_FALSE(judge_exits(**runner, bad).ok());
