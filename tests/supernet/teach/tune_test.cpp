@@ -137,7 +137,7 @@ TEST(Tune, ElastifyTeachesChoosesAndTunes) {
 #ifdef LIMBER_SANITIZED
   how.seconds = 20;  // timing the blocks counts, and takes longer
 #else
-  how.seconds = 1.5;
+  how.seconds = 3;
 #endif
   how.size_limit = 5;
   const auto before = values_of(model, parameters_of(model.base));
