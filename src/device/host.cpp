@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "device/control_group.h"
+
 namespace limber {
 namespace {
 
@@ -24,34 +26,12 @@ double number_in(const std::string& text) {
   return words >> value && value > 0 ? value : 0;
 }
 
-void keep_lowest(double value, double& limit) {
-  if (value > 0 && (limit == 0 || value < limit)) limit = value;
-}
-
-// A control group is limited by all that it lies in.
 void read_groups(const std::string& root, HostInfo& info) {
-  const std::string mounted = root + "/sys/fs/cgroup";
-  double memory = 0;
-  std::ifstream groups(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    if (!line.starts_with("0::")) continue;
-    for (std::string group = line.substr(3);; group.resize(group.rfind('/'))) {
-      if (group == "/") group.clear();
-      const std::string cpu = first_line(mounted + group + "/cpu.max");  // "QUOTA PERIOD" in microseconds
-      std::istringstream words(cpu);
-      double quota = 0, period = 0;
-      if (words >> quota >> period && period > 0) keep_lowest(quota / period, info.cpu_limit);
-      keep_lowest(number_in(first_line(mounted + group + "/memory.max")), memory);
-      if (group.empty()) break;
-    }
-  }
-  // The first version of control groups.
-  const double period = number_in(first_line(mounted + "/cpu/cpu.cfs_period_us"));
-  if (period > 0)
-    keep_lowest(number_in(first_line(mounted + "/cpu/cpu.cfs_quota_us")) / period, info.cpu_limit);
-  keep_lowest(number_in(first_line(mounted + "/memory/memory.limit_in_bytes")), memory);
-  // "No limit" is a number near the largest there is.
-  if (memory > 0 && (info.memory_bytes == 0 || memory < static_cast<double>(info.memory_bytes)))
+  const GroupUse use = ControlGroup(root).read(0);
+  info.cpu_limit = use.cpu_limit.value_or(0);
+  // One that is larger than the machine is none.
+  const double memory = use.memory_limit.value_or(0);
+  if (info.memory_bytes == 0 || memory < static_cast<double>(info.memory_bytes))
     info.memory_limit = static_cast<uint64_t>(memory);
 }
 

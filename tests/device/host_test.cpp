@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "device/caches.h"
+
 namespace limber {
 namespace {
 
@@ -62,6 +64,25 @@ TEST_F(HostTest, TheFirstVersionOfGroupsHasNoLimitInALargeNumber) {
   EXPECT_EQ(info().memory_limit, 0u);
   file("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n");
   EXPECT_DOUBLE_EQ(info().cpu_limit, 2);
+}
+
+TEST_F(HostTest, CachesOfDataFromTheInside) {
+  EXPECT_TRUE(cpu_caches(root_.string()).empty());
+  const auto cache = [&](int index, int level, const std::string& type, const std::string& size) {
+    const std::string folder = "sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/";
+    file(folder + "level", std::to_string(level) + "\n");
+    file(folder + "type", type + "\n");
+    file(folder + "size", size + "\n");
+  };
+  cache(0, 3, "Unified", "32M");
+  cache(1, 1, "Instruction", "64K");
+  cache(2, 1, "Data", "32K");
+  cache(3, 2, "Unified", "much");
+  const std::vector<CacheLevel> caches = cpu_caches(root_.string());
+  ASSERT_EQ(caches.size(), 2u);
+  EXPECT_EQ(caches[0].level, 1);
+  EXPECT_EQ(caches[0].bytes, 32 << 10);
+  EXPECT_EQ(caches[1].bytes, 32 << 20);
 }
 
 }  // namespace
