@@ -75,3 +75,5 @@ function(limber_test name)
   endif()
   gtest_discover_tests(${target} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600 ${labels})
 endfunction()
+
+include("${CMAKE_CURRENT_LIST_DIR}/embed.cmake")

@@ -1,0 +1,57 @@
+// Serving models over HTTP and gRPC, within a budget of latency.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "jobs/elastic_work.h"
+#include "jobs/source.h"
+#include "serve/grpc/grpc_server.h"
+#include "serve/http/http_server.h"
+#include "serve/model_server.h"
+
+namespace limber {
+
+struct ServeJobOptions : EngineOptions {
+  ServeJobOptions() {
+    threads = 1;
+  }  // of each worker: answers that do not wait for each other keep time better
+
+  std::string model;     // as ServedFolderOptions::path
+  std::string name;      // of a single model; empty: that of its file
+  ImageOptions image;    // for models that have no record of their own
+  bool exits = false;    // variants with exits instead of those a search found
+  int workers = 0;       // requests that are computed at the same time; 0: as many as there are cores for
+  ServeOptions serving;  // budget, policy, queue; workers and threads are taken from here
+  HttpOptions http;
+  GrpcOptions grpc;
+  bool with_grpc = true;
+  double grace_s = 10;  // that requests have to end when it is stopped
+  std::string record;   // file that switches are written to; empty: none
+  // Images that a search in the background may judge variants by when none keeps the budget; none: no search.
+  ImageSource search;
+};
+Status check(const ServeJobOptions& job);
+
+struct ServeOutcome {
+  struct Served {
+    std::string model, version;
+    ServeStats::Totals totals;
+  };
+  std::vector<Served> models;
+  double seconds = 0;
+};
+
+// What a server is while it runs, for who started it: called once it is ready.
+struct Serving {
+  uint16_t http_port = 0, metrics_port = 0;
+  int grpc_port = 0;  // 0: none
+  std::vector<std::string> models;
+  double ready_s = 0;  // that it took to get ready
+};
+
+// Returns when it was asked to stop and all requests that had come are answered, or when it cannot start.
+Result<ServeOutcome> run_serve(const ServeJobOptions& job, const JobControl& control,
+                               const std::function<void(const Serving&)>& on_ready = {});
+
+}  // namespace limber

@@ -1,0 +1,167 @@
+#include "serve/governor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/show.h"
+#include "base/status.h"
+
+namespace limber {
+
+// What a situation means for latencies.
+struct Governor::Outlook {
+  double slowdown = 1, stall_s = 0, rate = 0;
+  bool ahead = false;  // the forecast makes it worse than it is
+};
+
+const char* policy_name(Policy policy) {
+  switch (policy) {
+    case Policy::kFixed:
+      return "fixed";
+    case Policy::kReactive:
+      return "reactive";
+    case Policy::kFeedback:
+      return "feedback";
+    case Policy::kForecast:
+      return "forecast";
+  }
+  return "";
+}
+
+Governor::Governor(std::shared_ptr<const ChoiceIndex> index, const GovernorOptions& options)
+    : index_(std::move(index)), options_(options), calm_needed_s_(options.calm_s) {
+  // A fixed model does not ask for a budget: it is the best there is.
+  active_ =
+      choose(options_.policy == Policy::kFixed ? std::numeric_limits<double>::infinity() : options_.budget_s,
+             Outlook{});
+  if (active_ < 0) active_ = index_->fastest(options_.limits);
+}
+
+void Governor::use(std::shared_ptr<const ChoiceIndex> index, int active) {
+  index_ = std::move(index);
+  active_ = active;
+}
+
+Governor::Outlook Governor::look_ahead(const Situation& s) {
+  // A factor of nearly 0 would be a clock that jumped; it must not make every latency fit.
+  Outlook outlook{std::max(0.05, s.slowdown.slowdown), s.slowdown.stall_s, s.rate};
+  if (s.slowdown.samples > 0) response_.add(s.load, s.slowdown.slowdown);
+  if (options_.policy == Policy::kForecast) {
+    const double growth = response_.growth(s.load, s.expected_load);
+    outlook.slowdown *= growth;
+    outlook.ahead = growth > 1.05;  // less than that is noise of the fit
+  }
+  return outlook;
+}
+
+// Waiting by Kingman's formula, for arrivals and services whose spread is as large as their mean: a mean of
+// u / (1 - u) services, shared by the workers; nine of ten wait less than 2.3 times that, as of an
+// exponential.
+double Governor::predict(double latency_s, const Outlook& outlook, int workers) {
+  const double service = outlook.slowdown * latency_s;
+  const double use = outlook.rate * service / workers;
+  if (use >= 1) return std::numeric_limits<double>::infinity();
+  // Below a tenth nearly nobody waits, and a tenth of the requests is what is not asked for.
+  const double wait = use < 0.1 ? 0 : 2.3 * use / (1 - use) * service / workers;
+  return service + outlook.stall_s + wait;
+}
+
+double Governor::predict(int variant, const Situation& situation) const {
+  const Outlook outlook{situation.slowdown.slowdown, situation.slowdown.stall_s, situation.rate};
+  return predict(index_->point(variant).latency_s, outlook, options_.workers);
+}
+
+// The largest latency of the table that keeps the budget; predict() grows with it.
+double Governor::latency_within(double budget_s, const Outlook& outlook) const {
+  if (!std::isfinite(budget_s)) return budget_s;
+  double low = 0, high = budget_s;
+  while (predict(high, outlook, options_.workers) < budget_s) high *= 2;
+  for (int i = 0; i < 40; ++i) {  // to a billionth
+    const double middle = (low + high) / 2;
+    (predict(middle, outlook, options_.workers) <= budget_s ? low : high) = middle;
+  }
+  return low;
+}
+
+int Governor::choose(double budget_s, const Outlook& outlook) const {
+  ChoiceLimits limits = options_.limits;
+  limits.latency_s = std::min(limits.latency_s, latency_within(budget_s, outlook));
+  return index_->best(limits);
+}
+
+Decision Governor::decide(const Situation& s) {
+  if (options_.policy == Policy::kFixed || active_ < 0) return {.variant = active_};
+  if (options_.policy == Policy::kReactive) return react(s);
+  const Outlook outlook = look_ahead(s);
+  const double active_s = index_->point(active_).latency_s;
+  const double predicted = predict(active_s, outlook, options_.workers);
+  Decision stay{.variant = active_, .predicted_s = predicted};
+  const bool dwells = s.now - changed_at_ < options_.dwell_s;
+
+  if (predicted > options_.budget_s) {
+    calm_since_ = std::numeric_limits<double>::infinity();
+    int next = choose(options_.budget_s, outlook);
+    stay.nothing_fits = next < 0;
+    if (next < 0) next = index_->fastest(options_.limits);
+    if (dwells || next < 0 || next == active_) return stay;
+    if (index_->point(next).latency_s >= active_s) return stay;
+    return change_to(next, s, outlook, stay.nothing_fits);
+  }
+
+  const int next = choose(options_.headroom * options_.budget_s, outlook);
+  const bool rises = next >= 0 && next != active_ && index_->point(next).latency_s > active_s;
+  if (!rises) {
+    calm_since_ = std::numeric_limits<double>::infinity();
+    return stay;
+  }
+  calm_since_ = std::min(calm_since_, s.now);
+  if (dwells || s.now - calm_since_ < calm_needed_s_) return stay;
+  return change_to(next, s, outlook, false);
+}
+
+Decision Governor::react(const Situation& s) {
+  if (s.now - changed_at_ < 1) return {.variant = active_};
+  const Outlook outlook{.slowdown = std::max(0.05, s.slowdown.slowdown)};
+  int next = choose(options_.budget_s, outlook);
+  const bool nothing_fits = next < 0;
+  if (nothing_fits) next = index_->fastest(options_.limits);
+  if (next < 0 || next == active_) return {.variant = active_, .nothing_fits = nothing_fits};
+  return change_to(next, s, outlook, nothing_fits);
+}
+
+Decision Governor::change_to(int variant, const Situation& s, const Outlook& outlook, bool nothing_fits) {
+  const bool rises = index_->point(variant).latency_s > index_->point(active_).latency_s;
+  // Going back was too early: the next time it takes twice as long; after a quiet minute it is forgotten.
+  constexpr double kTooEarly = 5, kForgiven = 60, kLongest = 30;
+  if (!rises && s.now - rose_at_ < kTooEarly) calm_needed_s_ = std::min(kLongest, 2 * calm_needed_s_);
+  if (!rises && s.now - rose_at_ > kForgiven) calm_needed_s_ = options_.calm_s;
+  if (rises) rose_at_ = s.now;
+
+  Decision decision{.variant = variant, .changed = true, .nothing_fits = nothing_fits};
+  decision.predicted_s = predict(index_->point(variant).latency_s, outlook, options_.workers);
+  const int from = std::exchange(active_, variant);
+  decision.reason = explain(from, s, outlook, nothing_fits);
+  changed_at_ = s.now;
+  calm_since_ = std::numeric_limits<double>::infinity();
+  return decision;
+}
+
+std::string Governor::explain(int from, const Situation& s, const Outlook& outlook, bool nothing_fits) const {
+  const double before = predict(index_->point(from).latency_s, outlook, options_.workers);
+  const double after = predict(index_->point(active_).latency_s, outlook, options_.workers);
+  const auto time = [](double seconds) { return std::isfinite(seconds) ? show_seconds(seconds) : "no end"; };
+  std::string text;
+  if (index_->point(active_).latency_s > index_->point(from).latency_s) {
+    text = fmt::format("expected {} fits into {}", time(after), show_seconds(options_.budget_s));
+  } else {
+    text = fmt::format("expected {} exceeds {}", time(before), show_seconds(options_.budget_s));
+    if (nothing_fits) text += ", and so does all else: the quickest";
+  }
+  text +=
+      fmt::format("; work takes {:.2f} times as long, others use {:.0f} %", outlook.slowdown, 100 * s.load);
+  if (outlook.ahead) text += fmt::format(", soon {:.0f} %", 100 * s.expected_load);
+  return text;
+}
+
+}  // namespace limber

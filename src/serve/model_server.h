@@ -1,0 +1,113 @@
+// Several models behind the service: a table of them, and the thread that senses, forecasts and lets each
+// decide.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "device/forecast.h"
+#include "device/sensor.h"
+#include "serve/served_model.h"
+#include "serve/service.h"
+
+namespace limber {
+
+// Where models come from: whoever starts a server knows folders and files. Called from any thread.
+class ModelRepository {
+ public:
+  virtual ~ModelRepository() = default;
+  // Names that may be loaded, sorted.
+  virtual std::vector<std::string> names() const = 0;
+  // Reads the model; kNotFound when there is none of this name.
+  virtual Result<ServedSource> open(const std::string& name) const = 0;
+  virtual std::vector<std::shared_ptr<Backend>> backends() const = 0;
+};
+
+struct ModelServerOptions {
+  ServeOptions model;    // of each
+  double tick_s = 0.05;  // between two decisions
+  double idle_tick_s =
+      0.5;  // the same when no request came for a while: nothing is to be decided, nothing spins
+  double forecast_s = 0.5;  // how far ahead load is forecast: about what it takes to notice and to switch
+  std::string version;      // of the program
+};
+
+class ModelServer final : public InferenceService {
+ public:
+  // Starts with no model; load() adds them. `repository` outlives the server.
+  ModelServer(const ModelRepository& repository, std::unique_ptr<DeviceSensor> sensor,
+              const ModelServerOptions& options);
+  ~ModelServer() override;
+
+  ServerMetadata server() const override;
+  bool live() const override { return true; }
+  bool ready() const override;
+  ServeStatus model_ready(std::string_view model, std::string_view version) const override;
+  ServeStatus metadata(std::string_view model, std::string_view version, ModelMetadata& to) const override;
+  void infer(InferRequest request, InferDone done) override;
+  std::vector<RepositoryEntry> index(bool ready_only) const override;
+  ServeStatus load(const std::string& model) override;
+  ServeStatus unload(const std::string& model) override;
+  ServeStatus force(const std::string& model, const std::string& variant) override;
+  std::string metrics() const override;
+  std::string status_json() const override;
+
+  // New requests are refused; what waits is answered. Then readiness is over for good.
+  void drain();
+  // Those that are loaded, by name.
+  std::vector<std::pair<std::string, std::shared_ptr<ServedModel>>> models() const;
+  // Called after each change of a variant, from the thread that decides; set before load().
+  void on_switch(std::function<void(const std::string& model, const SwitchEvent&)> call) {
+    on_switch_ = std::move(call);
+  }
+
+  // What the machine was like at the last tick.
+  struct Sensed {
+    DeviceSample sample;
+    double load = 0, forecast = 0;
+    double power_w = 0;  // since the sample before; 0: nobody tells
+  };
+  Sensed sensed() const;
+
+ private:
+  struct State {
+    std::shared_ptr<ServedModel> model;  // null: not loaded
+    bool loading = false;
+    std::string reason;  // why it is not there
+  };
+  std::shared_ptr<ServedModel> find(std::string_view model, std::string_view version,
+                                    ServeStatus& status) const;
+  void control();
+  void sense();
+  void tell_switches(const std::string& name, const ServedModel& model);
+
+  const ModelRepository& repository_;
+  const ModelServerOptions options_;
+  const double started_;
+
+  mutable std::shared_mutex mutex_;  // of the models
+  std::map<std::string, State, std::less<>> models_;
+  bool draining_ = false;
+  std::mutex loading_;  // one load at a time: two would slow each other and all who are served
+
+  mutable std::mutex sensed_mutex_;
+  std::unique_ptr<DeviceSensor> sensor_;
+  LoadForecast forecast_;
+  Sensed sensed_;
+  std::function<void(const std::string&, const SwitchEvent&)> on_switch_;
+  std::map<std::string, double> told_;  // model -> time of the last switch that was told; of control() only
+
+  std::mutex stop_mutex_;
+  std::condition_variable stopped_;
+  bool stop_ = false;
+  std::thread control_;
+};
+
+}  // namespace limber

@@ -1,0 +1,341 @@
+#include "serve/served_model.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/clock.h"
+#include "base/median.h"
+
+namespace limber {
+namespace {
+
+// The thread that calls runs when nobody else wants to. On Linux a priority belongs to a thread.
+void run_in_background() { (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19); }
+
+// What is never chosen must not be what a late request is saved by either.
+void leave_out(std::vector<ServedVariant>& variants, const ChoiceLimits& limits) {
+  std::erase_if(variants, [&](const ServedVariant& one) {
+    return one.point.accuracy < limits.accuracy || one.point.memory_bytes > limits.memory_bytes ||
+           one.point.energy_j > limits.energy_j;
+  });
+}
+
+}  // namespace
+
+ServedModel::ServedModel(ServedSource source, Signature signature,
+                         std::vector<std::shared_ptr<Backend>> backends, const ServeOptions& options,
+                         WeightSnapshot weights)
+    : source_(std::move(source)),
+      signature_(std::move(signature)),
+      preprocessor_([&]() -> std::optional<Preprocessor> {
+        if (!source_.images) return {};
+        auto made = Preprocessor::make(*source_.images);
+        return made.ok() ? std::optional(*std::move(made)) : std::nullopt;
+      }()),
+      backends_(std::move(backends)),
+      options_(options),
+      weights_(std::move(weights)),
+      warm_(std::make_shared<WarmSet>()),
+      variants_(source_.variants) {}
+
+Result<std::unique_ptr<ServedModel>> ServedModel::start(ServedSource source,
+                                                        std::vector<std::shared_ptr<Backend>> backends,
+                                                        const ServeOptions& options) {
+  leave_out(source.variants, options.governor.limits);
+  if (source.variants.empty())
+    return invalid("{}: no variant keeps the limits of accuracy, memory and energy", source.name);
+  LIMBER_ASSIGN(Signature signature, signature_of(source.graph));
+  if (source.images) LIMBER_TRY(check_preprocess(*source.images));
+  LIMBER_ASSIGN(WeightSnapshot weights, source.params->snapshot());
+  ServeOptions used = options;
+  used.governor.workers = options.ready.workers;
+  if (!signature.batched) used.ready.max_batch = 1;
+  std::unique_ptr<ServedModel> model(new ServedModel(std::move(source), std::move(signature),
+                                                     std::move(backends), used, std::move(weights)));
+  LIMBER_TRY(model->warm_up());
+  model->start_threads();
+  return model;
+}
+
+ServedModel::~ServedModel() {
+  {
+    const std::scoped_lock lock(control_mutex_, mutex_);
+    stopping_ = over_ = true;
+  }
+  waiting_.notify_all();
+  deploying_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void ServedModel::start_threads() {
+  for (int worker = 0; worker < options_.ready.workers; ++worker)
+    threads_.emplace_back([this, worker] { work(worker); });
+  threads_.emplace_back([this] { deploy(); });
+}
+
+// The one that is best on an idle machine, the quickest, then others at even distances in latency.
+std::vector<int> ServedModel::warm_up_order() const {
+  std::vector<int> by_latency(variants_.size());
+  for (size_t i = 0; i < by_latency.size(); ++i) by_latency[i] = static_cast<int>(i);
+  std::sort(by_latency.begin(), by_latency.end(), [&](int a, int b) {
+    return variants_[static_cast<size_t>(a)].point.latency_s <
+           variants_[static_cast<size_t>(b)].point.latency_s;
+  });
+  std::vector<int> order{governor_->active()};
+  const auto add = [&](int number) {
+    if (std::find(order.begin(), order.end(), number) == order.end()) order.push_back(number);
+  };
+  if (options_.governor.policy == Policy::kFixed) return order;
+  add(by_latency.front());
+  const size_t most = std::min(options_.warm_limit, by_latency.size());
+  for (size_t i = 0; i < most; ++i) add(by_latency[i * by_latency.size() / most]);
+  if (order.size() > std::max<size_t>(2, most)) order.resize(std::max<size_t>(2, most));
+  return order;
+}
+
+void ServedModel::make_governor() {
+  governor_ = std::make_unique<Governor>(make_index(), options_.governor);
+  if (options_.governor.policy != Policy::kFixed) return;
+  for (size_t i = 0; i < variants_.size(); ++i)
+    if (variants_[i].name == "original") governor_->use(make_index(), static_cast<int>(i));
+}
+
+Status ServedModel::warm_up() {
+  const std::lock_guard lock(control_mutex_);
+  make_governor();
+  std::vector<std::shared_ptr<const ReadyVariant>> ready;
+  for (const int number : warm_up_order()) {
+    LIMBER_ASSIGN(auto made, prepare(number));
+    ready.push_back(std::move(made));
+  }
+  publish(ready, ready.front());
+  // With times of this machine the choice may be another.
+  make_governor();
+  const auto set = warm();
+  auto active = find(*set, governor_->active());
+  if (active == nullptr) {
+    LIMBER_ASSIGN(active, prepare(governor_->active()));
+    ready.push_back(active);
+  }
+  publish(ready, active);
+  return {};
+}
+
+Result<std::shared_ptr<const ReadyVariant>> ServedModel::prepare(int number) const {
+  auto made = ReadyVariant::make(source_, variants_[static_cast<size_t>(number)], number, weights_, backends_,
+                                 options_.ready);
+  if (!made.ok())
+    return made.status().in(
+        fmt::format("{}: variant '{}'", source_.name, variants_[static_cast<size_t>(number)].name));
+  return made;
+}
+
+// Times of variants that are warm are those of this process; the others' are brought to the same measure.
+std::shared_ptr<const ChoiceIndex> ServedModel::make_index() const {
+  const auto set = warm();
+  std::vector<double> ratios;
+  for (const auto& one : set->variants) {
+    const ServedVariant& variant = variants_[static_cast<size_t>(one->number())];
+    if (variant.timed && variant.point.latency_s > 0)
+      ratios.push_back(one->seconds() / variant.point.latency_s);
+  }
+  const double ratio = ratios.empty() ? 1 : median(ratios);
+  std::vector<ChoicePoint> points;
+  for (size_t i = 0; i < variants_.size(); ++i) {
+    points.push_back(variants_[i].point);
+    const auto ready = find(*set, static_cast<int>(i));
+    points.back().latency_s = ready != nullptr ? ready->seconds() : ratio * variants_[i].point.latency_s;
+  }
+  return std::make_shared<const ChoiceIndex>(std::move(points), options_.weights);
+}
+
+std::shared_ptr<const ServedModel::WarmSet> ServedModel::warm() const {
+  const std::lock_guard lock(mutex_);
+  return warm_;
+}
+
+std::shared_ptr<const ReadyVariant> ServedModel::find(const WarmSet& set, int number) {
+  for (const auto& one : set.variants)
+    if (one->number() == number) return one;
+  return nullptr;
+}
+
+void ServedModel::publish(std::vector<std::shared_ptr<const ReadyVariant>> variants,
+                          std::shared_ptr<const ReadyVariant> active) {
+  std::sort(variants.begin(), variants.end(),
+            [](const auto& a, const auto& b) { return a->seconds() < b->seconds(); });
+  auto next = std::make_shared<WarmSet>(WarmSet{std::move(variants), std::move(active)});
+  std::shared_ptr<const WarmSet> before = std::move(next);
+  {
+    const std::lock_guard lock(mutex_);
+    std::swap(warm_, before);
+  }
+  // What goes, goes here and not under the mutex that requests need.
+}
+
+// Beyond the limit the one goes that was active longest ago; never the active one nor the quickest, which
+// saves requests that are late.
+void ServedModel::keep_warm(const std::shared_ptr<const ReadyVariant>& made) {
+  const auto set = warm();
+  auto variants = set->variants;
+  variants.push_back(made);
+  while (variants.size() > std::max<size_t>(2, options_.warm_limit)) {
+    auto oldest = variants.end();
+    for (auto at = variants.begin(); at != variants.end(); ++at) {
+      if (*at == made || *at == set->active || at == variants.begin()) continue;
+      const auto used = [&](const auto& one) {
+        return used_at_.contains(one->number()) ? used_at_.at(one->number()) : -1;
+      };
+      if (oldest == variants.end() || used(*at) < used(*oldest)) oldest = at;
+    }
+    if (oldest == variants.end()) break;
+    variants.erase(oldest);
+  }
+  publish(std::move(variants), set->active);
+}
+
+void ServedModel::switch_to(const std::shared_ptr<const ReadyVariant>& to, const std::string& reason,
+                            double asked_at) {
+  const auto set = warm();
+  if (set->active == to) return;
+  const std::string from = set->active->name();
+  used_at_[to->number()] = ++switches_;
+  publish(set->variants, to);
+  stats_.switched({unix_seconds(), from, to->name(), reason}, now_seconds() - asked_at);
+}
+
+void ServedModel::activate(const Decision& decision, double now) {
+  const auto set = warm();
+  if (const auto ready = find(*set, decision.variant); ready != nullptr) {
+    to_deploy_.reset();
+    return switch_to(ready, decision.reason, now);
+  }
+  to_deploy_ = decision;
+  asked_at_ = now;
+  deploying_.notify_all();
+  // Until it is compiled: when time presses, the slowest that is ready and quick enough.
+  const double wanted = variants_[static_cast<size_t>(decision.variant)].point.latency_s;
+  if (wanted >= variants_[static_cast<size_t>(set->active->number())].point.latency_s) return;
+  std::shared_ptr<const ReadyVariant> instead = set->variants.front();
+  for (const auto& one : set->variants)
+    if (variants_[static_cast<size_t>(one->number())].point.latency_s <= wanted) instead = one;
+  switch_to(instead, decision.reason + "; until a better one is compiled", now);
+}
+
+void ServedModel::deploy() {
+  run_in_background();
+  std::unique_lock lock(control_mutex_);
+  while (true) {
+    deploying_.wait(lock, [&] { return over_ || to_deploy_.has_value(); });
+    if (over_) return;
+    const Decision wanted = *std::exchange(to_deploy_, std::nullopt);
+    const double asked_at = asked_at_;
+    const ServedVariant variant = variants_[static_cast<size_t>(wanted.variant)];
+    lock.unlock();
+    auto made = ReadyVariant::make(source_, variant, wanted.variant, weights_, backends_, options_.ready);
+    lock.lock();
+    if (over_) return;
+    if (!made.ok()) {
+      stats_.switched(
+          {unix_seconds(), variant.name, variant.name, "cannot be used: " + made.status().message()}, 0);
+      continue;
+    }
+    keep_warm(*made);
+    governor_->use(make_index(), governor_->active());
+    if (governor_->active() == wanted.variant) switch_to(*made, wanted.reason, asked_at);
+  }
+}
+
+void ServedModel::tick(const Surroundings& around) {
+  Slowdown slowdown = meter_.read(around.now);
+  double overhead = 0;
+  std::string active;
+  {
+    const std::lock_guard lock(mutex_);
+    slowdown_ = slowdown.slowdown;
+    overhead = overhead_s_;
+    active = warm_->active->name();
+  }
+  stats_.tick(around.now, unix_seconds(), around.load, around.expected_load, active);
+  const std::lock_guard lock(control_mutex_);
+  if (std::isfinite(options_.governor.budget_s))
+    governor_->set_budget(std::max(0.1 * options_.governor.budget_s, options_.governor.budget_s - overhead));
+  const Situation situation{around.now, slowdown, stats_.rate(), around.load, around.expected_load};
+  const Decision decision = governor_->decide(situation);
+  if (decision.changed) activate(decision, around.now);
+  if (decision.nothing_fits && on_nothing_fits_) {
+    const double room = governor_->options().budget_s - slowdown.stall_s;
+    if (room > 0) on_nothing_fits_(room / std::max(1.0, slowdown.slowdown));
+  }
+}
+
+Status ServedModel::force(const std::string& variant) {
+  const std::lock_guard lock(control_mutex_);
+  const auto set = warm();
+  for (const auto& one : set->variants) {
+    if (one->name() != variant) continue;
+    switch_to(one, "asked for", now_seconds());
+    governor_->use(make_index(), one->number());
+    return {};
+  }
+  return error(Code::kNotFound, "variant '{}' is not warm", variant);
+}
+
+Status ServedModel::use_variants(std::vector<ServedVariant> variants) {
+  const std::lock_guard lock(control_mutex_);
+  leave_out(variants, options_.governor.limits);
+  for (ServedVariant& variant : variants) {
+    if (source_.elastic != nullptr) LIMBER_TRY(check_variant(*source_.elastic, variant.variant));
+    const bool known = std::any_of(variants_.begin(), variants_.end(),
+                                   [&](const ServedVariant& one) { return one.name == variant.name; });
+    if (!known) variants_.push_back(std::move(variant));
+  }
+  governor_->use(make_index(), governor_->active());
+  return {};
+}
+
+void ServedModel::on_nothing_fits(std::function<void(double)> call) {
+  const std::lock_guard lock(control_mutex_);
+  on_nothing_fits_ = std::move(call);
+}
+
+ModelMetadata ServedModel::metadata() const {
+  ModelMetadata metadata{.name = source_.name, .versions = {source_.version}, .classes = source_.classes};
+  metadata.platform = source_.elastic != nullptr ? "limber_elastic" : "limber_onnx";
+  metadata.takes_images = preprocessor_.has_value();
+  const auto describe = [&](const std::vector<Signature::Port>& ports, std::vector<TensorSpec>& to) {
+    for (const Signature::Port& port : ports) {
+      to.push_back({port.name, port.type.dtype, port.type.shape.dims()});
+      if (signature_.batched) to.back().shape[0] = -1;
+    }
+  };
+  describe(signature_.inputs, metadata.inputs);
+  describe(signature_.outputs, metadata.outputs);
+  return metadata;
+}
+
+ServedModel::View ServedModel::view() const {
+  const std::scoped_lock lock(control_mutex_, mutex_);
+  View view{.active = warm_->active->name(), .estimated_s = warm_->active->seconds()};
+  view.accuracy = variants_[static_cast<size_t>(warm_->active->number())].point.accuracy;
+  view.budget_s = options_.governor.budget_s;
+  view.slowdown = slowdown_;
+  view.queue = queue_.size();
+  view.queue_limit = options_.queue_limit;
+  view.policy = options_.governor.policy;
+  for (size_t i = 0; i < variants_.size(); ++i) {
+    const auto ready = find(*warm_, static_cast<int>(i));
+    View::Entry entry{variants_[i].name, variants_[i].point, ready != nullptr, ready == warm_->active};
+    if (ready != nullptr) {
+      entry.point.latency_s = ready->seconds();
+      view.warm_bytes += ready->memory_bytes();
+    }
+    view.pool.push_back(std::move(entry));
+  }
+  return view;
+}
+
+}  // namespace limber

@@ -1,0 +1,163 @@
+// One model that answers requests: queue, workers, warm variants, and the decision which of them is active.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "serve/governor.h"
+#include "serve/ready_variant.h"
+#include "serve/request.h"
+#include "serve/service.h"
+#include "serve/stats.h"
+
+namespace limber {
+
+struct ServeOptions {
+  GovernorOptions governor;  // budget, policy, dwell; `workers` is taken from below
+  ChoiceWeights weights;
+  ReadyOptions ready;
+  size_t queue_limit = 256;  // requests that may wait; more are refused
+  size_t warm_limit = 8;     // variants that stay compiled
+};
+
+// What happens around the model, as its owner senses it.
+struct Surroundings {
+  double now = 0;
+  double load = 0, expected_load = 0;
+};
+
+// Any thread may call anything. Requests are served in the order they came, each by the active variant, or by
+// a quicker warm one when its time would not suffice; several at once where that pays.
+//
+// Switching puts another pointer beside the queue: a request that has begun ends as it began, the next one
+// takes the new variant, nobody waits. Variants are compiled by a thread of low priority.
+class ServedModel {
+ public:
+  // Makes variants ready, the best first: on return it answers. Takes seconds. Variants that do not keep the
+  // limits are left out; kInvalidArgument when none is left. A fixed policy serves the original.
+  static Result<std::unique_ptr<ServedModel>> start(ServedSource source,
+                                                    std::vector<std::shared_ptr<Backend>> backends,
+                                                    const ServeOptions& options);
+  // Answers what waits, then ends.
+  ~ServedModel();
+  ServedModel(const ServedModel&) = delete;
+  ServedModel& operator=(const ServedModel&) = delete;
+
+  // As InferenceService::infer.
+  void infer(InferRequest request, InferDone done);
+  ModelMetadata metadata() const;
+  const std::string& version() const { return source_.version; }
+  const std::string& note() const { return source_.note; }
+
+  // Decides anew. Called some twenty times a second by one thread.
+  void tick(const Surroundings& around);
+  // Makes this variant active whatever the governor thinks, until it decides otherwise; for tests of
+  // switching. kNotFound when it is not one of those that are warm.
+  Status force(const std::string& variant);
+  // Variants that a search found since. Those there are keep their measured times.
+  Status use_variants(std::vector<ServedVariant> variants);
+  // Called from tick() when no variant keeps the budget, with the latency on an idle machine that would.
+  void on_nothing_fits(std::function<void(double latency_s)> call);
+
+  struct View {
+    std::string active;
+    double estimated_s = 0, accuracy = 0, budget_s = 0, slowdown = 1;
+    size_t queue = 0, queue_limit = 0, warm_bytes = 0;
+    struct Entry {
+      std::string name;
+      ChoicePoint point;
+      bool warm = false, active = false;
+    };
+    std::vector<Entry> pool;
+    Policy policy = Policy::kFixed;
+  };
+  View view() const;
+  const ServeStats& stats() const { return stats_; }
+
+ private:
+  // What workers choose from; never changes once it is made.
+  struct WarmSet {
+    std::vector<std::shared_ptr<const ReadyVariant>> variants;  // the quickest first
+    std::shared_ptr<const ReadyVariant> active;
+  };
+  // What a worker took: requests of one row each, or one of several.
+  struct Work {
+    std::vector<Ticket> tickets;
+    std::shared_ptr<const ReadyVariant> with;
+    bool rescued = false;
+    double began = 0, run_s = 0, estimated_s = 0;  // of its runs together
+  };
+
+  ServedModel(ServedSource source, Signature signature, std::vector<std::shared_ptr<Backend>> backends,
+              const ServeOptions& options, WeightSnapshot weights);
+  Status warm_up();
+  void start_threads();
+  void work(int worker);
+  std::optional<Work> take(std::vector<Ticket>& late);
+  size_t rows_at_once(const ReadyVariant& with, const Ticket& first, double now) const;
+  void drop_late(double now, std::vector<Ticket>& late);
+  std::shared_ptr<const ReadyVariant> variant_for(const Ticket& ticket, double now, bool& rescued) const;
+  void serve(int worker, Work work);
+  void compute_several(int worker, Work& work, std::vector<InferResponse>& responses);
+  Status compute_one(int worker, Work& work, InferResponse& response);
+  Status run_lane(Lane& lane, int64_t batch, Work& work);
+  void finish(Work& work, std::vector<InferResponse>& responses);
+  InferResponse refusal_of(const InferRequest& request, ServeStatus status) const;
+
+  // All of these hold control_mutex_ already.
+  Result<std::shared_ptr<const ReadyVariant>> prepare(int number) const;
+  std::shared_ptr<const WarmSet> warm() const;
+  static std::shared_ptr<const ReadyVariant> find(const WarmSet& set, int number);
+  void publish(std::vector<std::shared_ptr<const ReadyVariant>> variants,
+               std::shared_ptr<const ReadyVariant> active);
+  void keep_warm(const std::shared_ptr<const ReadyVariant>& made);
+  void switch_to(const std::shared_ptr<const ReadyVariant>& to, const std::string& reason, double asked_at);
+  void activate(const Decision& decision, double now);
+  std::shared_ptr<const ChoiceIndex> make_index() const;
+  void make_governor();
+  std::vector<int> warm_up_order() const;
+
+  void deploy();
+
+  const ServedSource source_;
+  const Signature signature_;
+  const std::optional<Preprocessor> preprocessor_;
+  const std::vector<std::shared_ptr<Backend>> backends_;
+  const ServeOptions options_;
+  const WeightSnapshot weights_;
+
+  ServeStats stats_;
+  SlowdownMeter meter_;
+
+  mutable std::mutex mutex_;  // of the queue, the warm set and what follows
+  std::condition_variable waiting_;
+  std::deque<Ticket> queue_;
+  std::shared_ptr<const WarmSet> warm_;
+  bool stopping_ = false;
+  double slowdown_ = 1;    // as of the last tick
+  double overhead_s_ = 0;  // of a request beside waiting and computing: decoding, copying; a running mean
+
+  mutable std::mutex control_mutex_;  // of what decides; taken before mutex_
+  std::vector<ServedVariant> variants_;
+  std::map<int, int> used_at_;  // variant -> when it was active last, as a count of switches
+  std::unique_ptr<Governor> governor_;
+  int switches_ = 0;
+  std::function<void(double)> on_nothing_fits_;
+
+  std::condition_variable deploying_;  // something is to be made ready, or it is all over
+  std::optional<Decision> to_deploy_;
+  double asked_at_ = 0;
+  bool over_ = false;
+
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace limber
