@@ -113,7 +113,7 @@ TEST(ImportOnnx, AnArgumentThatDependsOnASymbolSaysHowToFixIt) {
   ASSERT_FALSE(model.ok());
   EXPECT_EQ(model.status().code(), Code::kUnsupported);
   EXPECT_TRUE(contains(model.status(), "dimension H of input 'x'")) << model.status().message();
-  EXPECT_TRUE(contains(model.status(), "as in x=1x3x1x8")) << model.status().message();
+  EXPECT_TRUE(contains(model.status(), "(shape x=1x3x1x8)")) << model.status().message();
 }
 
 TEST(ImportOnnx, KnownInputsAreUsedOnlyWhereNeeded) {
@@ -152,6 +152,28 @@ TEST(ImportOnnx, RolesFollowWhatCanBeTrained) {
   EXPECT_EQ(role("six"), Role::kConstant);
   EXPECT_FALSE(model->graph.find("shape").has_value());
   EXPECT_EQ(model->params->names(), (std::vector<std::string>{"slope", "w"}));
+}
+
+// PyTorch writes equal tensors once, and an Identity for each of the others.
+TEST(ImportOnnx, EqualVectorsAreTensorsOfTheirOwn) {
+  ModelBuilder b;
+  b.input("x", {1, 2, 4, 4}).output("y").output("copy");
+  b.filled("n.weight", {2}, 1);
+  b.filled("n.bias", {2}, 0);
+  b.filled("table", {2, 2}, 1);
+  b.node("Identity", {"n.weight"}, {"n.var"});
+  b.node("Identity", {"n.bias"}, {"n.mean"});
+  b.node("BatchNormalization", {"x", "n.weight", "n.bias", "n.mean", "n.var"}, {"y"});
+  b.node("Identity", {"table"}, {"other"});
+  b.node("Add", {"other", "table"}, {"copy"});
+  const auto model = b.import();
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  EXPECT_EQ(model->params->names(),
+            (std::vector<std::string>{"n.bias", "n.mean", "n.var", "n.weight", "table"}));
+  Tensor changed = *model->params->writable("n.var");
+  changed.data<float>()[0] = 4;
+  EXPECT_EQ(model->params->get("n.weight")->data<float>()[0], 1);
+  EXPECT_EQ(model->params->get("n.var")->data<float>()[0], 4);
 }
 
 TEST(ImportOnnx, AllUnsupportedNodesAreReportedAtOnce) {

@@ -6,7 +6,7 @@
 namespace limber {
 namespace {
 
-constexpr std::string_view kNet = R"(
+constexpr std::string_view kSplicedNet = R"(
   input %x: f32[N,4]
   param %w: f32[4,4]
   param %v: f32[4,4]
@@ -18,7 +18,7 @@ constexpr std::string_view kNet = R"(
 
 Result<Graph> with_block(std::string_view statements, std::string_view from = "a",
                          std::string_view to = "d") {
-  const Graph graph = graph_of(kNet);
+  const Graph graph = graph_of(kSplicedNet);
   const Graph block = graph_of(statements);
   return splice(graph, *graph.find(from), *graph.find(to), block);
 }
@@ -72,7 +72,7 @@ TEST(Splice, ActivationsMakeWayForNamesOfParameters) {
 }
 
 TEST(Splice, KeepsWhatOtherOutputsNeed) {
-  Graph graph = graph_of(kNet);
+  Graph graph = graph_of(kSplicedNet);
   graph.add_output(*graph.find("b"), "side");
   const Graph block = graph_of("input %in: f32[N,4]\n%o: f32[N,4] = Exp(%in)\noutput %o");
   const auto result = splice(graph, *graph.find("a"), *graph.find("d"), block);

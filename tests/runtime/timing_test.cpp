@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "base/clock.h"
 
 namespace limber {
@@ -39,6 +42,35 @@ TEST(Timing, StopsAtTheMostRounds) {
   timer.add([](std::vector<double>&) { return Status(); });
   ASSERT_TRUE(timer.run().ok());
   EXPECT_EQ(timer.rounds(), 6);
+}
+
+// A run that takes long finds the caches as cold whatever ran before it.
+TEST(Timing, OnlyShortRunsAreRepeatedForTheCaches) {
+  for (const bool slow : {false, true}) {
+    int runs = 0;
+    TurnTimer timer({.seconds = 0, .min_rounds = 2, .runs = 1, .warm_up = 0});
+    timer.add([&](std::vector<double>&) {
+      if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(101));
+      return ++runs, Status();
+    });
+    timer.add([](std::vector<double>&) { return Status(); });
+    ASSERT_TRUE(timer.run().ok());
+    EXPECT_EQ(runs, slow ? 3 : 4);
+  }
+}
+
+TEST(Timing, OfEachRunUntilThereAreEnough) {
+  int runs = 0;
+  const auto run = [&] { return ++runs, Status(); };
+  EXPECT_EQ(time_each(run, 0, 7)->size(), 7U);
+  EXPECT_EQ(time_each(run, 1e9, 1, 5)->size(), 5U);
+  EXPECT_EQ(runs, 12);
+  EXPECT_GT(time_each(run, 0.02, 1)->size(), 1U);
+  const auto sleep = [] { return std::this_thread::sleep_for(std::chrono::milliseconds(2)), Status(); };
+  const auto slept = time_each(sleep, 0, 3);
+  ASSERT_TRUE(slept.ok());
+  for (const double seconds : *slept) EXPECT_GE(seconds, 0.002);
+  EXPECT_EQ(time_each([] { return invalid("no"); }, 0, 3).status().message(), "no");
 }
 
 TEST(Timing, BurstsOfOtherLoadDoNotCount) {

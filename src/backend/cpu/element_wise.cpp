@@ -32,7 +32,10 @@ std::optional<FormatWay> element_wise_way(const Graph& g, const Node& node, Layo
   FormatWay way;
   auto graph = std::make_shared<Graph>();
   std::vector<ValueId> inputs;
+  const bool padded = elements != type.shape.elements();
   for (ValueId v : node.inputs) {
+    // A number that is added to all elements would be added to the padding too.
+    if (padded && node.op == OpKind::kAdd && g.type(v) != type) return std::nullopt;
     const bool scalar = v != kNoValue && g.type(v).shape.elements() == 1;
     if (v != kNoValue && g.type(v) != type && !scalar) return std::nullopt;
     inputs.push_back(v == kNoValue ? kNoValue : graph->add_input("x", flat(v)));

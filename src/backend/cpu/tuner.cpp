@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kCacheVersion = 2;
-constexpr size_t kMaxCacheBytes = size_t{64} << 20;
+constexpr size_t kMaxCacheBytes = size_t{64} << 20;  // read of a file that anybody may have written
 
 // The whole file, or an empty object when it is missing, damaged or of another version.
 json read_cache(const std::string& file) {
@@ -185,7 +185,7 @@ struct Bench {
 };
 
 Result<Bench> set_up(const onednn::Compiled& compiled, bool in_place, bool cold_weights) {
-  constexpr size_t kColdBytes = size_t{48} << 20;
+  constexpr size_t kColdBytes = size_t{48} << 20;  // of copies of weights: a run finds its own in no cache
   Bench bench;
   const auto make = [&](size_t bytes) -> Result<void*> {
     LIMBER_ASSIGN(auto buffer, random_buffer(bytes, bench.buffers.size()));

@@ -23,7 +23,7 @@ void softmax_row(double* row, int64_t count) {
 }
 
 // Strides over the batch axes of y, for an operand whose last two axes are a matrix.
-Dims batch_strides(const TensorType& type, const Shape& y) {
+Dims lead_strides(const TensorType& type, const Shape& y) {
   std::vector<Dim> full(y.begin(), y.end() - 2);
   full.push_back(type.shape[type.rank() - 2]);
   full.push_back(type.shape[type.rank() - 1]);
@@ -43,9 +43,9 @@ KernelResult make_attention(const NodeView& v) {
   s.t = v.in(1).shape.dim(v.in(1).rank() - 2);
   s.batch = v.out_dims(0);
   s.batch.rank = rank - 2;
-  s.q = batch_strides(v.in(0), y);
-  s.k = batch_strides(v.in(1), y);
-  s.v = batch_strides(v.in(2), y);
+  s.q = lead_strides(v.in(0), y);
+  s.k = lead_strides(v.in(1), y);
+  s.v = lead_strides(v.in(2), y);
   const bool masked = v.has_in(3);
   if (masked) {
     std::vector<Dim> scores(y.begin(), y.end() - 1);

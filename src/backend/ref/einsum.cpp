@@ -8,8 +8,8 @@
 namespace limber::ref {
 namespace {
 
-constexpr size_t kMaxOperands = 8;
-constexpr int kMaxLoops = 24;
+constexpr size_t kMaxOperands = 8;  // of one node; loops have a place for each
+constexpr int kMaxLoops = 24;       // letters of an equation, of all operands together
 
 // Loops [0, output_rank) give the output index, the rest are summed over.
 struct Loops {

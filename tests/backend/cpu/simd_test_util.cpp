@@ -64,6 +64,9 @@ std::vector<Tensor> run_kernel(const Built& built, const Kernel& kernel, const s
   return outputs;
 }
 
+// A failure says which case it was: types, attributes and constants.
+std::string describe(const Built& built) { return print(built.graph); }
+
 bool close(double got, double want, const NodeCase& test) {
   if (std::isnan(want) || std::isnan(got)) return std::isnan(want) && std::isnan(got);
   if (std::isinf(want) || std::isinf(got)) return got == want;
@@ -101,6 +104,7 @@ std::vector<Tensor> run_own(const NodeCase& test, const SimdTable& table, int th
 void expect_same_as_reference(const NodeCase& test) {
   const Built built = build(test);
   ASSERT_NE(built.node, kNoNode);
+  SCOPED_TRACE(describe(built));
   ASSERT_TRUE(own_supports(built.graph, built.graph.node(built.node))) << op_name(test.op);
   const auto ref = make_ref_backend();
   auto kernel = ref->begin(built.graph, {})->compile(built.node, {});
@@ -131,6 +135,21 @@ std::shared_ptr<Buffer> in_layout(Backend& backend, const Tensor& tensor, Layout
   return buffer;
 }
 
+// Everybody relies on padding being zero: `memory` holds what `tensor`, which was read from it, says, and
+// zeros.
+void expect_clean_padding(Backend& backend, const Tensor& tensor, Layout layout, const Buffer& memory) {
+  if (layout == kPlain || tensor.dtype() != DType::kF32) return;
+  const auto clean = in_layout(backend, tensor, layout);
+  const size_t floats = backend.bytes(tensor.type(), layout) / sizeof(float);
+  const auto* want = reinterpret_cast<const float*>(clean->data());
+  const auto* got = reinterpret_cast<const float*>(memory.data());
+  for (size_t i = 0; i < floats; ++i) {
+    ASSERT_TRUE(got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i])))
+        << "element " << i << " of memory in " << backend.layout_name(layout) << " is " << got[i]
+        << ", should be " << want[i];
+  }
+}
+
 std::vector<Tensor> run_candidate(const Built& built, Backend& backend, NodeCompiler& nodes,
                                   Candidate candidate, const std::vector<Tensor>& inputs) {
   const Node& node = built.graph.node(built.node);
@@ -151,6 +170,11 @@ std::vector<Tensor> run_candidate(const Built& built, Backend& backend, NodeComp
     std::memset(kept.back()->data(), 0x5a, kept.back()->size());  // whatever was there before
     io.outputs.push_back(kept.back()->data());
   }
+  if (const int alias = candidate.must_alias; alias >= 0) {  // the result is added to what is there
+    const auto residual = in_layout(backend, inputs[static_cast<size_t>(alias)], candidate.outputs[0]);
+    std::memcpy(kept[first_output]->data(), residual->data(), residual->size());
+    io.inputs[static_cast<size_t>(alias)] = io.outputs[0];
+  }
   kept.push_back(*Buffer::allocate(std::max<size_t>(64, (*kernel)->scratch_bytes())));
   io.scratch = kept.back()->data();
   auto bound = (*kernel)->bind(std::move(io));
@@ -162,29 +186,32 @@ std::vector<Tensor> run_candidate(const Built& built, Backend& backend, NodeComp
     outputs.push_back(*Tensor::allocate(type));
     run_plain(**backend.reorder(type, candidate.outputs[k], kPlain), kept[first_output + k]->data(),
               outputs.back().raw());
+    expect_clean_padding(backend, outputs.back(), candidate.outputs[k], *kept[first_output + k]);
   }
   return outputs;
 }
 
 }  // namespace
 
-size_t expect_candidates_match(const NodeCase& test) {
+size_t expect_candidates_match(const NodeCase& test, bool tune) {
   const Built built = build(test);
+  SCOPED_TRACE(describe(built));
   const auto ref = make_ref_backend();
   auto reference = ref->begin(built.graph, {})->compile(built.node, {});
   EXPECT_TRUE(reference.ok()) << reference.status().message();
   const std::vector<Tensor> want = run_kernel(built, **reference, test.inputs);
-  const auto backend = make_cpu_backend({.threads = 2, .tune = true, .cache_file = ""});
+  const auto backend = make_cpu_backend({.threads = 2, .tune = tune, .cache_file = ""});
   const ThreadScope scope(2);
   const Layout nearby[] = {kPlain, Layout{1}, Layout{2}, Layout{3}};
-  const std::vector<bool> statics(built.graph.num_values(), false);
+  std::vector<bool> statics;
+  for (const Value& value : built.graph.values()) statics.push_back(value.role == Role::kConstant);
   const auto nodes = backend->begin(built.graph, statics);
   EXPECT_TRUE(nodes->supports(built.node));
   auto candidates = nodes->candidates(built.node, nearby);
   EXPECT_TRUE(candidates.ok()) << candidates.status().message();
   if (!candidates.ok()) return 0;
   for (const Candidate& c : *candidates) {
-    if (c.view || c.must_alias >= 0) continue;
+    if (c.view) continue;
     expect_close(run_candidate(built, *backend, *nodes, c, test.inputs), want, test,
                  c.impl + " in " + backend->layout_name(c.inputs[0]));
   }
@@ -194,6 +221,7 @@ size_t expect_candidates_match(const NodeCase& test) {
 void expect_same_in_place(const NodeCase& test) {
   const Built built = build(test);
   ASSERT_NE(built.node, kNoNode);
+  SCOPED_TRACE(describe(built));
   const Node& node = built.graph.node(built.node);
   const int alias = own_may_alias(built.graph, node);
   ASSERT_GE(alias, 0) << op_name(test.op);

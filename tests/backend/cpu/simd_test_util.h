@@ -24,9 +24,10 @@ struct NodeCase {
 
 // Expects an own kernel that agrees with the reference, with one thread and with two.
 void expect_same_as_reference(const NodeCase& test);
-// Expects every way the CPU backend offers to run the node, in every layout, to agree with the reference.
-// Returns how many there were.
-size_t expect_candidates_match(const NodeCase& test);
+// Expects every way the CPU backend offers to run the node, in every layout, to agree with the reference and
+// to leave zeros where the layout pads. `tune`: every implementation of a layer, not just the first. Returns
+// how many there were.
+size_t expect_candidates_match(const NodeCase& test, bool tune = true);
 // Expects that output 0 may be written over an input, and that doing so gives the same result.
 void expect_same_in_place(const NodeCase& test);
 // Expects that there is no own kernel.

@@ -34,11 +34,12 @@ LIMBER_INLINE Vec exp_of(Vec x) {
 LIMBER_INLINE Vec exp_of_nonpositive(Vec x) {
   const float kLowest = -87.33f;
   const Vec clamped = max_of(splat(kLowest), x);
-  const Vec kMagic = splat(12582912.0f);
-  const Vec shifted = clamped * 1.44269504088896341f + kMagic;  // its low bits are n
+  const Vec kMagic = splat(12582912.0f + 127.0f);
+  const Vec shifted = clamped * 1.44269504088896341f + kMagic;  // its low bits are n + 127: 2^n
   const Vec n = shifted - kMagic;
   const Vec r = (clamped - n * 0.693145751953125f) - n * 1.42860682030941723e-6f;
-  const Vec y = from_bits(as_bits(exp_tail(r) + 1.0f) + (as_bits(shifted) << 23));
+  // A product, not a sum of bits: of a NaN, whatever its bits are, NaN comes.
+  const Vec y = (exp_tail(r) + 1.0f) * from_bits(as_bits(shifted) << 23);
   return x < kLowest ? Vec{} : y;
 }
 

@@ -166,14 +166,14 @@ void layer_norm(const LayerNormArgs& args) {
   const auto row = args.scale != nullptr
                        ? (args.bias != nullptr ? normalize_row<true, true> : normalize_row<true, false>)
                        : (args.bias != nullptr ? normalize_row<false, true> : normalize_row<false, false>);
-  const auto scaled = 1.0f / static_cast<float>(args.cols);
+  const auto n = static_cast<float>(args.cols);
   for_row_blocks(args.rows, args.cols, [&](int64_t first, int64_t count) {
     float mean[kRowBlock], inv_std[kRowBlock];
     const float* x = args.x + first * args.cols;
     for (int64_t r = 0; r < count; ++r)
-      mean[r] = reduce_run<ReduceSum>(x + r * args.cols, args.cols, 0.0f) * scaled;
+      mean[r] = reduce_run<ReduceSum>(x + r * args.cols, args.cols, 0.0f) / n;  // of equal numbers: theirs
     for (int64_t r = 0; r < count; ++r) {
-      const float variance = distance_run(x + r * args.cols, args.cols, mean[r]) * scaled;
+      const float variance = distance_run(x + r * args.cols, args.cols, mean[r]) / n;
       inv_std[r] = rsqrt_of_scalar(variance + args.epsilon);
     }
     for (int64_t r = 0; r < count; ++r) {
