@@ -69,6 +69,15 @@ std::vector<EvaluationRecord::ClassCount> EvaluationRecord::by_class() const {
   return counts;
 }
 
+std::vector<EvaluationRecord::Cell> EvaluationRecord::mistaken() const {
+  std::vector<Cell> cells;
+  std::copy_if(confusion.begin(), confusion.end(), std::back_inserter(cells),
+               [](const Cell& cell) { return cell.truth != cell.predicted && cell.count > 0; });
+  std::stable_sort(cells.begin(), cells.end(),
+                   [](const Cell& a, const Cell& b) { return a.count > b.count; });
+  return cells;
+}
+
 int64_t EvaluationRecord::correct() const {
   int64_t correct = 0;
   for (const Cell& cell : confusion) correct += cell.truth == cell.predicted ? cell.count : 0;

@@ -78,6 +78,7 @@ struct EvaluationRecord {
     int64_t images = 0, correct = 0, predicted = 0;  // of the class; of these right; taken for it
   };
   std::vector<ClassCount> by_class() const;
+  std::vector<Cell> mistaken() const;  // pairs of different classes, the most frequent first
   int64_t correct() const;
   // Expected calibration error: how far confidence is from accuracy, 0 to 1, mean over images.
   double calibration_error() const;

@@ -28,4 +28,11 @@ Result<std::optional<T>> find_note(const Notes& notes) {
   return std::optional<T>(*std::move(note));
 }
 
+// For notes that work can go on without: as it is made where there is none, or none that can be read.
+template <typename T>
+T read_note(const Notes& notes) {
+  auto note = find_note<T>(notes);
+  return note.ok() && *note ? **std::move(note) : T();
+}
+
 }  // namespace limber

@@ -3,13 +3,10 @@
 #include <algorithm>
 
 namespace limber {
-namespace {
 
 std::string not_seconds(std::string_view name, double value) {
   return value >= 0 ? "" : fmt::format("'{}' should be a number of seconds", name);
 }
-
-}  // namespace
 
 std::string RunHeader::problem() const {
   if (version <= kRecordVersion) return "";

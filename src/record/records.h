@@ -18,6 +18,9 @@ namespace limber {
 
 inline constexpr int64_t kRecordVersion = 1;
 
+// For problem(): what is wrong with a field that should hold seconds, or nothing.
+std::string not_seconds(std::string_view name, double value);
+
 using RunTexts = std::map<std::string, std::string>;  // name -> value
 
 // --- of every run

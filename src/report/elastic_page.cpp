@@ -84,6 +84,59 @@ void add_machine(HtmlPage& page, const ElasticReport::Machine& machine) {
   page.table(front_table(machine));
 }
 
+// What a variant takes, and that by what its original takes.
+std::string with_share(double seconds, double original) {
+  return original > 0 ? fmt::format("{} ({})", step_time_text(seconds), percent_text(seconds / original))
+                      : step_time_text(seconds);
+}
+
+HtmlTable searches_table(const std::vector<SearchRecord>& searches) {
+  HtmlTable table;
+  table.columns = {{.title = "asked for", .right = true, .hint = "latency at most, of the original's"},
+                   {.title = "found", .right = true, .hint = "latency, measured as a whole"},
+                   {.title = "accuracy", .right = true},
+                   {.title = "original's", .right = true},
+                   {.title = "tried", .right = true, .hint = "variants, those known before included"},
+                   {.title = "took", .right = true},
+                   {.title = "judged by"},
+                   {.title = "variant"}};
+  for (const SearchRecord& s : searches)
+    table.rows.push_back({with_share(s.limit_s, s.original_s),
+                          with_share(s.measured_s, s.original_s) + (s.within ? "" : ", not kept"),
+                          percent_text(s.accuracy), percent_text(s.original_accuracy),
+                          fmt::format("{}", s.evaluated + s.known), duration_text(s.seconds), s.judged.images,
+                          s.variant});
+  return table;
+}
+
+HtmlTable times_table(const SearchRecord& search) {
+  HtmlTable table;
+  table.columns = {{.title = "last search"}, {.title = "time", .right = true}};
+  for (const SearchRecord::Part& part : search.parts)
+    table.rows.push_back({part.what, duration_text(part.seconds)});
+  return table;
+}
+
+HtmlTable exits_table(const std::vector<ExitsRecord>& all) {
+  HtmlTable table;
+  table.columns = {{.title = "mean latency", .right = true, .hint = "of images that came one by one"},
+                   {.title = "accuracy", .right = true},
+                   {.title = "original's", .right = true},
+                   {.title = "leave at", .hint = "share of images, exit by exit"},
+                   {.title = "took", .right = true},
+                   {.title = "judged by"},
+                   {.title = "variant"}};
+  for (const ExitsRecord& found : all) {
+    std::string shares;
+    for (const ExitsRecord::Exit& exit : found.exits)
+      shares += fmt::format("{}{} {}", shares.empty() ? "" : ", ", exit.name, percent_text(exit.share));
+    table.rows.push_back({with_share(found.measured_s, found.original_s), percent_text(found.accuracy),
+                          percent_text(found.original_accuracy), shares, duration_text(found.seconds),
+                          found.judged.images, found.variant});
+  }
+  return table;
+}
+
 HtmlTable alternatives_table(const ElasticReport& report) {
   HtmlTable table;
   table.columns = {{.title = "block"},
@@ -121,12 +174,14 @@ std::string elastic_page(const ElasticReport& report) {
                         report.alternatives.size(), report.variants));
   if (report.machines.empty()) page.note("No variant has been evaluated yet: run limber search.");
   for (const auto& machine : report.machines) add_machine(page, machine);
-  if (!report.search_times.empty()) {
-    HtmlTable table;
-    table.columns = {{.title = "last search"}, {.title = "time", .right = true}};
-    for (const auto& [what, seconds] : report.search_times)
-      table.rows.push_back({what, duration_text(seconds)});
-    page.table(table);
+  if (!report.searches.empty()) {
+    page.section("Searches");
+    page.table(searches_table(report.searches));
+    page.table(times_table(report.searches.back()));
+  }
+  if (!report.exits.empty()) {
+    page.section("Exits");
+    page.table(exits_table(report.exits));
   }
   page.folded("Alternatives", alternatives_table(report));
   return page.html("Made by limber report from the elastic model's folder.");

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "record/elastic_records.h"
 #include "report/plot.h"
 
 namespace limber {
@@ -46,7 +46,9 @@ struct ElasticReport {
   double variants = 0;
   std::vector<Alternative> alternatives;  // without the originals
   std::vector<Machine> machines;
-  std::vector<std::pair<std::string, double>> search_times;  // of the last search: what took how many seconds
+  std::vector<SearchRecord> searches;  // in their order, as the next
+  std::vector<ExitsRecord> exits;
+  std::vector<std::string> damaged;  // lines of the history that are left out
 };
 
 // Accuracy over latency of all that was evaluated on a machine.

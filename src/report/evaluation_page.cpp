@@ -30,17 +30,6 @@ double share(int64_t part, int64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// Wrong ones, the most frequent first.
-std::vector<Cell> confusions(const EvaluationRecord& record) {
-  std::vector<Cell> cells;
-  for (const Cell& cell : record.confusion) {
-    if (cell.truth != cell.predicted && cell.count > 0) cells.push_back(cell);
-  }
-  std::stable_sort(cells.begin(), cells.end(),
-                   [](const Cell& a, const Cell& b) { return a.count > b.count; });
-  return cells;
-}
-
 // --- calibration
 // --------------------------------------------------------------------------------------------
 
@@ -121,7 +110,7 @@ HtmlTable class_table(const EvaluationRecord& record) {
                    {.title = "precision", .right = true, .hint = "share of what is taken for it that is it"},
                    {.title = "most often taken for"}};
   const auto counts = record.by_class();
-  const auto wrong = confusions(record);
+  const auto wrong = record.mistaken();
   std::vector<size_t> order(counts.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -186,7 +175,7 @@ HtmlTable confusion_table(const EvaluationRecord& record) {
                    {.title = "images", .right = true},
                    {.title = "of the class", .right = true}};
   const auto counts = record.by_class();
-  auto cells = confusions(record);
+  auto cells = record.mistaken();
   cells.resize(std::min(cells.size(), kMostConfusions));
   for (const Cell& cell : cells)
     table.rows.push_back({record.classes[cell.truth], record.classes[cell.predicted],

@@ -5,11 +5,12 @@
 #include <functional>
 #include <optional>
 #include <set>
-#include <sstream>
 
 #include "io/json_fields.h"
 #include "io/safetensors.h"
 #include "ir/text_format.h"
+#include "record/elastic_records.h"
+#include "record/record_file.h"
 #include "variant/fingerprint.h"
 
 namespace limber {
@@ -220,6 +221,7 @@ Result<std::string> read_manifest(const std::string& path) {
 Result<ElasticManifest> parse_manifest_of(const std::string& path, std::string_view text) {
   auto manifest = parse_elastic_manifest(text);
   if (!manifest.ok()) return manifest.status().in(manifest_in(path));
+  convert_notes(manifest->info.notes);
   return manifest;
 }
 
@@ -344,18 +346,17 @@ bool suits_exits(const ElasticModel& model, const Variant& variant) {
 // Notes of version 1. What cannot be trusted stays as it is, which nobody can read: its reader names the
 // remedy.
 void name_variants(ElasticFolder& folder) {
-  for (const std::string_view key : {kTunedNote, kExitBlocksNote}) {
-    const auto note = folder.info.notes.find(std::string(key));
-    if (note == folder.info.notes.end()) continue;
-    std::string named;
-    std::istringstream words(note->second);
-    for (std::string word; words >> word;) {
-      const auto variant = parse_positions(folder.model, word);
-      const bool sure = variant && (key == kTunedNote || suits_exits(folder.model, *variant));
-      named += (named.empty() ? "" : " ") + (sure ? print(folder.model, *variant) : word);
-    }
-    note->second = named;
+  const ElasticModel& model = folder.model;
+  auto teaching = read_note<TeachingNote>(folder.info.notes);
+  for (std::string& tuned : teaching.tuned) {
+    if (const auto variant = parse_positions(model, tuned)) tuned = print(model, *variant);
   }
+  if (!teaching.tuned.empty()) put_note(folder.info.notes, teaching);
+  auto exits = read_note<ExitsNote>(folder.info.notes);
+  if (exits.blocks.empty()) return;
+  const auto blocks = parse_positions(model, exits.blocks);
+  if (blocks && suits_exits(model, *blocks)) exits.blocks = print(model, *blocks);
+  put_note(folder.info.notes, exits);
 }
 
 }  // namespace
@@ -369,17 +370,6 @@ Status save_elastic(const std::string& path, const ElasticModel& model, const El
   if (ec) return error(Code::kIo, "{}: cannot create folder: {}", path, ec.message());
   LIMBER_ASSIGN(const FolderLock held, lock(path));
   return Saver(path, files).save(model, info);
-}
-
-Status save_elastic_info(const std::string& path, const ElasticInfo& info, const FileSystem& files) {
-  LIMBER_TRY(check_preprocess(info.input));
-  LIMBER_TRY(read_manifest(path).status());
-  LIMBER_ASSIGN(const FolderLock held, lock(path));
-  LIMBER_ASSIGN(const std::string text, read_manifest(path));
-  LIMBER_ASSIGN(ElasticManifest manifest, parse_manifest_of(path, text));
-  manifest.info = info;
-  LIMBER_TRY(files.write(manifest_in(path), format_elastic_manifest(manifest)));
-  return sync_folder(path);
 }
 
 Result<ElasticFolder> load_elastic(const std::string& path) {
@@ -418,5 +408,14 @@ bool is_elastic(const std::string& path) {
 }
 
 std::string variants_in(const std::string& path) { return path + "/variants.db"; }
+
+std::string history_in(const std::string& path) { return path + "/history.jsonl"; }
+
+Status append_history(const std::string& path, const std::string& line, const FileSystem& files) {
+  LIMBER_ASSIGN(const FolderLock held, lock(path));
+  LIMBER_ASSIGN(RecordWriter history, RecordWriter::open(history_in(path), files));
+  LIMBER_TRY(history.add_line(line));
+  return history.sync();
+}
 
 }  // namespace limber

@@ -25,9 +25,6 @@ struct ElasticFolder {
 // (is_divergence), and when another process is saving there.
 Status save_elastic(const std::string& path, const ElasticModel& model, const ElasticInfo& info,
                     const FileSystem& files = os_files());
-// The same for a model that is there as it is: replaces the manifest only.
-Status save_elastic_info(const std::string& path, const ElasticInfo& info,
-                         const FileSystem& files = os_files());
 
 // Untrusted: every byte is checked against the manifest, and everything against everything else.
 Result<ElasticFolder> load_elastic(const std::string& path);
@@ -38,5 +35,9 @@ Result<ElasticInfo> load_elastic_info(const std::string& path);
 bool is_elastic(const std::string& path);
 // Where its variant table is.
 std::string variants_in(const std::string& path);
+// Where records of what was searched for and found are (record/elastic_records.h).
+std::string history_in(const std::string& path);
+// Durable on return. Fails when another process is saving there. REQUIRES: record_line() made the line
+Status append_history(const std::string& path, const std::string& line, const FileSystem& files = os_files());
 
 }  // namespace limber

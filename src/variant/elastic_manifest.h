@@ -9,21 +9,18 @@
 
 #include "data/preprocess.h"
 #include "io/model_folder.h"
+#include "record/notes.h"
 
 namespace limber {
 
 // 1: notes hold variants by positions, and there is no fingerprint. Read, and converted on load.
 inline constexpr int kElasticVersion = 2;
 
-// Notes whose words are variants as print() gives them: which were tuned, and the one that exits are for.
-inline constexpr std::string_view kTunedNote = "tuned", kExitBlocksNote = "exits blocks";
-
 // What people and programs know of a model beside its graphs and weights.
 struct ElasticInfo {
   std::vector<std::string> classes;  // in the order of the outputs
   Preprocess input;                  // what images become
-  std::map<std::string, std::string>
-      notes;  // where expansion, training, search stand, each under its own name
+  Notes notes;                       // where teaching and exits stand (record/elastic_records.h)
 };
 
 // A graph is a run of bytes in the file of all graphs: the base, then those of blocks, then those of exits.

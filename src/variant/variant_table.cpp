@@ -144,11 +144,6 @@ Status VariantTable::erase(const VariantGroup& group, const Variant& variant) {
   return error(Code::kNotFound, "{}: no variant '{}' on '{}'", file_->path(), name, group.context);
 }
 
-Status VariantTable::erase_all() {
-  const std::lock_guard lock(mutex_);
-  return file_->run("DELETE FROM variants");
-}
-
 Status VariantTable::erase_refused() {
   const std::lock_guard lock(mutex_);
   LIMBER_ASSIGN(const Contents* const now, contents());

@@ -36,7 +36,6 @@ class VariantTable {
   Status put(std::span<const VariantRecord> records);
   // Fails with kNotFound when it is not there.
   Status erase(const VariantGroup& group, const Variant& variant);
-  Status erase_all();
   // What does not hold for this model, or not any more.
   Status erase_refused();
 

@@ -201,6 +201,16 @@ void forget_parameters(ElasticModel& model, const Exit& exit) {
   }
 }
 
+Result<double> storage_of(const ElasticModel& model, const std::set<std::string>& parameters) {
+  double bytes = 0;
+  for (const std::string& name : parameters) {
+    LIMBER_ASSIGN(const TensorType type, model.params->type(name));
+    bytes += static_cast<double>(type.bytes());
+  }
+  LIMBER_ASSIGN(const GraphCost base, cost_of(model.base));
+  return bytes / static_cast<double>(base.parameter_bytes);
+}
+
 Result<double> exit_storage(const ElasticModel& model) {
   std::set<std::string> names;
   for (const Exit& exit : model.exits) {
@@ -208,13 +218,7 @@ Result<double> exit_storage(const ElasticModel& model) {
       if (name.starts_with(kExitPrefix)) names.insert(std::move(name));
     }
   }
-  double bytes = 0;
-  for (const std::string& name : names) {
-    LIMBER_ASSIGN(const TensorType type, model.params->type(name));
-    bytes += static_cast<double>(type.bytes());
-  }
-  LIMBER_ASSIGN(const GraphCost base, cost_of(model.base));
-  return bytes / static_cast<double>(base.parameter_bytes);
+  return storage_of(model, names);
 }
 
 }  // namespace limber

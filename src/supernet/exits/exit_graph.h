@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -44,7 +45,9 @@ Result<Exit> make_exit(ElasticModel& model, int after, const ExitDesign& design,
 // Takes parameters that only the exit has, and what optimisers keep for them, out of the model's.
 void forget_parameters(ElasticModel& model, const Exit& exit);
 
-// Bytes of the parameters that only exits have by those of the model.
+// Bytes of these parameters by those of the model.
+Result<double> storage_of(const ElasticModel& model, const std::set<std::string>& parameters);
+// The same of the parameters that only exits have.
 Result<double> exit_storage(const ElasticModel& model);
 
 }  // namespace limber

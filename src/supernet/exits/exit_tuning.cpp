@@ -9,6 +9,7 @@
 #include "ops/op_def.h"
 #include "passes/graph_copy.h"
 #include "passes/splice.h"
+#include "supernet/exits/exit_graph.h"
 #include "supernet/expand/own_copy.h"
 #include "train/evaluate.h"
 
@@ -184,13 +185,7 @@ Result<double> tuned_storage(const ElasticModel& model) {
       if (alternative.name == kTunedAlternative) add(alternative.graph);
     }
   }
-  double bytes = 0;
-  for (const std::string& name : names) {
-    LIMBER_ASSIGN(const TensorType type, model.params->type(name));
-    bytes += static_cast<double>(type.bytes());
-  }
-  LIMBER_ASSIGN(const GraphCost base, cost_of(model.base));
-  return bytes / static_cast<double>(base.parameter_bytes);
+  return storage_of(model, names);
 }
 
 Result<std::unique_ptr<ExitTeacher>> make_exit_tuner(ElasticModel& model, const Variant& tuned,

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <sstream>
 
 #include "ops/op_def.h"
+#include "record/elastic_records.h"
 #include "runtime/compile.h"
 #include "supernet/search/search.h"
 #include "train/evaluate.h"
@@ -106,19 +106,10 @@ Result<std::vector<Variant>> promising_variants(const SearchSpace& space, std::s
   return variants;
 }
 
-std::string tuned_note(const ElasticModel& model, std::span<const Variant> variants) {
-  std::string text;
-  for (const Variant& variant : variants) text += (text.empty() ? "" : " ") + print(model, variant);
-  return text;
-}
-
 std::vector<Variant> tuned_variants(const ElasticModel& model, const ElasticInfo& info) {
   std::vector<Variant> variants;
-  const auto note = info.notes.find(std::string(kTunedNote));
-  if (note == info.notes.end()) return variants;
-  std::istringstream words(note->second);
-  for (std::string word; words >> word;) {
-    if (auto variant = parse_variant(model, word); variant.ok()) variants.push_back(*std::move(variant));
+  for (const std::string& text : read_note<TeachingNote>(info.notes).tuned) {
+    if (auto variant = parse_variant(model, text); variant.ok()) variants.push_back(*std::move(variant));
   }
   return variants;
 }

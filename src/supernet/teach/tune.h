@@ -55,9 +55,7 @@ class VariantTuner {
 // each once, and none where there is none.
 Result<std::vector<Variant>> promising_variants(const SearchSpace& space, std::span<const double> shares);
 
-// The variants that were tuned, as kTunedNote in an elastic model's folder. What the model does not have is
-// left out.
-std::string tuned_note(const ElasticModel& model, std::span<const Variant> variants);
+// The variants that were tuned, as the folder's TeachingNote says. What the model does not have is left out.
 std::vector<Variant> tuned_variants(const ElasticModel& model, const ElasticInfo& info);
 
 // By block and alternative: is it part of one of them?

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "io/builtin_models.h"
+#include "record/elastic_records.h"
 #include "supernet/expand/expand.h"
 #include "supernet/teach/elastify.h"
 #include "tests/runtime/net.h"
@@ -120,25 +121,24 @@ TEST(Tune, NotesAreReadAgain) {
   const std::vector<Variant> variants = {original_variant(model), with_all(model, "shrink50")};
   ElasticInfo info;
   EXPECT_TRUE(tuned_variants(model, info).empty());
-  info.notes[std::string(kTunedNote)] = tuned_note(model, variants) + " 99.99 none=skip nonsense";
+  TeachingNote teaching{.tuned = {"99.99", "none=skip", "nonsense"}};
+  for (const Variant& variant : variants) teaching.tuned.push_back(print(model, variant));
+  put_note(info.notes, teaching);
   EXPECT_EQ(tuned_variants(model, info), variants);
   const auto used = used_by(model, variants);
   for (size_t b = 0; b < used.size(); ++b)
     EXPECT_TRUE(used[b][0] && used[b][static_cast<size_t>(variants[1].choices[b])]);
 }
 
-TEST(Tune, ElastifyTeachesChoosesAndTunes) {
+// False when the time was over before what it chose could be tuned, as on a busy machine.
+bool teaches_chooses_and_tunes(double seconds) {
   ElasticModel model = make_tuned_model();
   auto data = open_dataset("synthetic:count=64", {.split = Split::kTrain});
-  ASSERT_TRUE(data.ok());
+  EXPECT_TRUE(data.ok());
   const Shape& shape = model.base.type(model.base.inputs()[0]).shape;
   ElastifyOptions how;
   how.distill.batch = how.tune.batch = kTuneBatch;
-#ifdef LIMBER_SANITIZED
-  how.seconds = 20;  // timing the blocks counts, and takes longer
-#else
-  how.seconds = 3;
-#endif
+  how.seconds = seconds;
   how.size_limit = 5;
   const auto before = values_of(model, parameters_of(model.base));
   how.input.height = static_cast<int>(shape.dim(2));
@@ -149,18 +149,22 @@ TEST(Tune, ElastifyTeachesChoosesAndTunes) {
     if (stages.empty() || stages.back() != p.stage) stages.emplace_back(p.stage);
   };
   const auto done = teach_alternatives(model, *std::move(data), test::cpu_backends(), how);
-  ASSERT_TRUE(done.ok()) << done.status().message();
+  EXPECT_TRUE(done.ok()) << done.status().message();
+  if (!done.ok()) return true;
   EXPECT_DOUBLE_EQ(done->seconds, how.seconds);
   for (const Variant& variant : done->chosen) EXPECT_TRUE(check_variant(model, variant).ok());
   EXPECT_TRUE(check_elastic(model).ok()) << check_elastic(model).message();
   EXPECT_EQ(values_of(model, parameters_of(model.base)), before);
-  ASSERT_FALSE(stages.empty());
-  EXPECT_EQ(stages.front(), "teaching");
+  EXPECT_FALSE(stages.empty() || stages.front() != "teaching");
   // Of a small network on a busy machine nothing may be faster; then there is nothing to tune.
   const bool tunes = !done->chosen.empty() && done->chosen != std::vector{original_variant(model)};
-  if (tunes) {
-    EXPECT_EQ(stages.back(), "tuning");
-  }
+  return !tunes || (!stages.empty() && stages.back() == "tuning");
+}
+
+TEST(Tune, ElastifyTeachesChoosesAndTunes) {
+  double seconds = 3;
+  while (seconds < 50 && !teaches_chooses_and_tunes(seconds)) seconds *= 2;
+  EXPECT_LT(seconds, 50) << "nothing was tuned in any time";
 }
 
 }  // namespace
