@@ -106,12 +106,11 @@ EvaluateReport to_report(const EvalResult& result) {
   report.accuracy = result.evaluation.top1;
   report.top5 = result.evaluation.top5;
   report.loss = result.evaluation.loss;
-  report.calibration_error = result.classes.calibration_error();
-  for (size_t i = 0; i < result.classes.classes.size(); ++i) {
-    const ClassCount& count = result.classes.classes[i];
-    report.classes.push_back({i < result.classes.names.size() ? result.classes.names[i] : std::to_string(i),
-                              count.images, count.right, count.claimed});
-  }
+  report.calibration_error = result.record.calibration_error();
+  const auto counts = result.record.by_class();
+  for (size_t i = 0; i < counts.size(); ++i)
+    report.classes.push_back(
+        {result.record.classes[i], counts[i].images, counts[i].correct, counts[i].predicted});
   return report;
 }
 

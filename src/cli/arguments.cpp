@@ -7,9 +7,15 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <iostream>
+#include <system_error>
 
 #include "cli/commands.h"
 #include "cli/description.h"
+#include "cli/say.h"
 #include "cli/units.h"
 #include "jobs/engine.h"
 #include "jobs/version.h"
@@ -31,9 +37,35 @@ void set_log_level(const std::string& level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
-int report(const Status& status) {
-  fmt::print(stderr, "limber: error: {}\n", status.message());
+// Jobs know no command line and name an option in parentheses: "(size)", "(dim T=NUMBER)". Whoever typed a
+// command that has such an option reads it as it is typed.
+std::string with_dashes(const std::string& message, const CLI::App& command) {
+  std::string text;
+  for (size_t at = 0; at < message.size();) {
+    const size_t begin = std::min(message.find('(', at), message.size() - 1) + 1;
+    text.append(message, at, begin - at);
+    at = begin;
+    const size_t end =
+        std::min(message.find_first_not_of("abcdefghijklmnopqrstuvwxyz-", begin), message.size());
+    const size_t close = message.find(')', end);
+    if (end == begin || close == std::string::npos) continue;
+    const std::string_view rest = std::string_view(message).substr(end, close - end);
+    const bool alone = rest.empty() || (rest.front() == ' ' && rest.find('=') != std::string_view::npos);
+    const std::string name = "--" + message.substr(begin, end - begin);
+    if (alone && command.get_option_no_throw(name) != nullptr) text += "--";
+  }
+  return text;
+}
+
+int report(const Status& status, const CLI::App& command) {
+  say("limber: error: {}\n", with_dashes(status.message(), command));
   return status.code() == Code::kUnsupported ? kExitUnsupported : kExitFailed;
+}
+
+// What was printed but not written, as on a full disk, is an outcome that nobody has.
+int report_lost(const std::string& why) {
+  say("limber: error: what was printed could not be written: {}\n", why);
+  return kExitFailed;
 }
 
 // The options of a command as they are typed.
@@ -64,9 +96,8 @@ int report_parse(const CLI::App& app, const CLI::ParseError& problem) {
   if (problem.get_exit_code() == 0) return app.exit(problem);
   const bool extras = dynamic_cast<const CLI::ExtrasError*>(&problem) != nullptr;
   const auto chosen = app.get_subcommands();
-  fmt::print(stderr, "limber: error: {}\nlimber: see 'limber {} --help'\n",
-             extras ? describe_extras(app) : problem.what(),
-             chosen.empty() ? "COMMAND" : chosen[0]->get_name());
+  say("limber: error: {}\nlimber: see 'limber {} --help'\n", extras ? describe_extras(app) : problem.what(),
+      chosen.empty() ? "COMMAND" : chosen[0]->get_name());
   return kExitUsage;
 }
 
@@ -127,7 +158,12 @@ void Arguments::number(const char* names, std::optional<double>& to, double low,
 }
 
 void Arguments::seed(const char* names, uint64_t& to, const char* help) {
-  app_->add_option(names, to, help)->type_name("N");
+  one(names, help, [&to](const std::string& text) -> std::string {
+    const char* end = text.data() + text.size();
+    const auto [stop, problem] = std::from_chars(text.data(), end, to);
+    if (problem == std::errc() && stop == end) return {};
+    return fmt::format("'{}' should be a whole number from 0 to {}", text, UINT64_MAX);
+  });
 }
 
 void Arguments::flag(const char* names, bool& to, const char* help) { app_->add_flag(names, to, help); }
@@ -213,9 +249,24 @@ std::string CommandLine::overview() const {
          "\nNew here? 'limber demo' tells the whole story on built-in data, in minutes.\n\n";
 }
 
+// What was printed must have arrived: a disk may be full when the last of it leaves the buffer.
 int CommandLine::run(int argc, char** argv) {
+  try {
+    const int code = run_command(argc, argv);
+    errno = 0;
+    std::cout.flush();
+    const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
+    if (written || code != kExitDone) return code;
+    // What failed before left no reason.
+    return report_lost(errno == 0 ? "standard output failed" : std::generic_category().message(errno));
+  } catch (const std::system_error& problem) {  // of fmt, when the buffer is full: nothing else throws
+    return report_lost(problem.code().message());
+  }
+}
+
+int CommandLine::run_command(int argc, char** argv) {
   if (argc < 2) {
-    fmt::print(stderr, "{}", overview());
+    say("{}", overview());
     return usage_error(invalid("which command? 'limber COMMAND --help' explains one"));
   }
   if (argv[1][0] != '-' && std::find(commands_.begin(), commands_.end(), argv[1]) == commands_.end()) {
@@ -232,11 +283,11 @@ int CommandLine::run(int argc, char** argv) {
   }
   set_log_level(log_level_);
   const Result<int> outcome = chosen_();
-  return outcome.ok() ? *outcome : report(outcome.status());
+  return outcome.ok() ? *outcome : report(outcome.status(), *app_->get_subcommands()[0]);
 }
 
 int usage_error(const Status& status) {
-  fmt::print(stderr, "limber: error: {}\n", status.message());
+  say("limber: error: {}\n", status.message());
   return kExitUsage;
 }
 

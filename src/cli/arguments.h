@@ -81,10 +81,12 @@ class CommandLine {
   Arguments add(const char* name, const char* help, Action action);
   // The heading in the help of the commands that are added from now on.
   void group(const char* heading) { group_ = heading; }
-  // Parses, runs the chosen command, prints what went wrong, and gives the exit code.
+  // Parses, runs the chosen command, prints what went wrong, and gives the exit code. Output that could not
+  // be written is a failure.
   int run(int argc, char** argv);
 
  private:
+  int run_command(int argc, char** argv);
   std::string overview() const;
 
   std::unique_ptr<CLI::App> app_;

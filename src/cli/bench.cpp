@@ -12,6 +12,7 @@
 #include "jobs/bench_supernet.h"
 #include "jobs/bench_worker.h"
 #include "jobs/json.h"
+#include "runtime/timing.h"
 
 namespace limber {
 namespace {
@@ -29,7 +30,10 @@ Status serve_lines(const std::function<Result<std::string>(const std::string& li
   return {};
 }
 
-struct BenchOptions : CommonOptions, StepArguments {
+struct BenchOptions : JobOptions {
+  bool json = false;
+  bool train = false;
+  int last = 0;        // tensors to train
   ImageSource source;  // of an elastic model
   int runs = 0;
   double seconds = 3;
@@ -42,15 +46,10 @@ Status warm_up(const BenchRun& run, int runs) {
   return {};
 }
 
+// Every run counts here: how steady they are is what is asked, bursts of other load included.
 Result<std::vector<double>> measure(const BenchRun& run, const BenchOptions& options) {
-  std::vector<double> times;
-  const double stop = now_seconds() + options.seconds;
-  while (options.runs > 0 ? static_cast<int>(times.size()) < options.runs
-                          : times.empty() || now_seconds() < stop) {
-    LIMBER_ASSIGN(const double seconds, timed_run(run));
-    times.push_back(seconds);
-  }
-  return times;
+  const auto runs = static_cast<size_t>(options.runs);
+  return runs > 0 ? time_each(run, 0, runs, runs) : time_each(run, options.seconds, 1);
 }
 
 // The smallest time that at least this fraction of the runs did not exceed. REQUIRES: sorted, not empty
@@ -151,8 +150,8 @@ void add_bench(CommandLine& line) {
   auto options = std::make_shared<BenchOptions>();
   Arguments arguments = line.add("bench", "Latency percentiles and throughput on random input",
                                  [options] { return bench(*options); });
-  add_common(arguments, *options);
-  add_train(arguments, *options);
+  add_common(arguments, *options, options->json);
+  add_train(arguments, options->train, options->last);
   arguments.number("--runs", options->runs, 0, 100000000, "Number of runs; 0 (default): what fits --seconds");
   arguments.number("--seconds", options->seconds, 0.0, 86400.0, "How long to measure; default 3");
   arguments.number("--warm-up", options->warm_up, 0, 1000000, "Runs before measuring; default 5");

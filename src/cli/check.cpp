@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/say.h"
 #include "cli/table.h"
 #include "jobs/inspect_job.h"
 #include "jobs/json.h"
@@ -87,7 +88,7 @@ Result<int> check(const CheckOptions& options) {
   options.json ? print_json(options, result.uses, loaded) : print_text(options, result.uses, loaded);
   if (loaded.ok()) return kExitDone;
   if (loaded.code() != Code::kUnsupported) return loaded;
-  fmt::print(stderr, "limber: error: {}\n", loaded.message());
+  say("limber: error: {}\n", loaded.message());
   return kExitUnsupported;
 }
 

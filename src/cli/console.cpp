@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "cli/say.h"
 #include "cli/signals.h"
 
 namespace limber {
@@ -12,7 +13,7 @@ void Console::on_note(NoteKind kind, const std::string& text) {
     return;
   }
   line_.clear();
-  fmt::print(stderr, "{}: {}\n", kind == NoteKind::kNote ? "note" : "warning", text);
+  say("{}: {}\n", kind == NoteKind::kNote ? "note" : "warning", text);
 }
 
 void Console::on_progress(const JobProgress& progress) {

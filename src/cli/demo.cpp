@@ -7,6 +7,7 @@
 #include "cli/console.h"
 #include "cli/demo_output.h"
 #include "cli/job_words.h"
+#include "cli/say.h"
 #include "cli/signals.h"
 #include "cli/table.h"
 #include "jobs/demo_job.h"
@@ -103,7 +104,7 @@ Result<int> demo(const DemoCommand& options) {
   console.console.clear();
   if (!told.ok()) {
     if (!stop_asked()) return told.status();
-    fmt::print(stderr, "limber: stopped; what was done is in {}\n", job.folder);
+    say("limber: stopped; what was done is in {}\n", job.folder);
     return kExitFailed;
   }
   if (options.json) {

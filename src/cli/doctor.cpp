@@ -4,6 +4,7 @@
 #include "base/show.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/machine_text.h"
 #include "jobs/doctor_job.h"
 #include "jobs/json.h"
 #include "jobs/version.h"
@@ -23,20 +24,12 @@ std::string show_age(double seconds) {
   return fmt::format("{:.0f} days", seconds / 86400);
 }
 
-std::string cache_text(const TuneCacheInfo& cache) {
+std::string tuning_text(const TuneCacheInfo& cache) {
   if (cache.path.empty()) return "none";
   if (!cache.there) return cache.path + " (not there yet: it is made by the first tuning)";
-  return fmt::format("{}, {}, {} timings of {} machines, written {} ago", cache.path,
+  return fmt::format("{}, {}, {} timings of {} machine{}, written {} ago", cache.path,
                      show_bytes(static_cast<double>(cache.bytes)), cache.entries, cache.machines,
-                     show_age(cache.age_s));
-}
-
-std::string limit_text(const HostInfo& host) {
-  std::string text;
-  if (host.cpu_limit > 0) text += fmt::format("{:.2g} cores' worth of time", host.cpu_limit);
-  if (host.memory_limit > 0)
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", show_bytes(static_cast<double>(host.memory_limit)));
-  return text.empty() ? "none" : text;
+                     cache.machines == 1 ? "" : "s", show_age(cache.age_s));
 }
 
 void print_report(const DoctorReport& report) {
@@ -55,7 +48,7 @@ void print_report(const DoctorReport& report) {
                               show_rate(report.roofline.bytes())));
   line("network", fmt::format("a small one takes {}, every tenth run {} or more",
                               show_seconds(report.quick_s), show_seconds(report.slow_s)));
-  line("tuning", cache_text(report.tune_cache));
+  line("tuning", tuning_text(report.tune_cache));
   if (report.findings.empty()) {
     fmt::print("\nNothing here makes Limber slow.\n");
     return;

@@ -9,6 +9,7 @@
 #include "cli/elastic_arguments.h"
 #include "cli/image_arguments.h"
 #include "cli/options.h"
+#include "cli/say.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "jobs/elastify_job.h"
@@ -92,8 +93,7 @@ Result<int> elastify(const ElastifyCommand& options) {
   LIMBER_TRY(made.status());
   options.json ? print_json(*made) : print_tables(options.job, *made);
   if (!made->stopped) return kExitDone;
-  fmt::print(stderr, "limber: stopped after {:.0f} s of teaching; the same command with --resume goes on\n",
-             made->taught_s);
+  say("limber: stopped after {:.0f} s of teaching; the same command with --resume goes on\n", made->taught_s);
   return kExitFailed;
 }
 

@@ -5,6 +5,7 @@
 #include "cli/console.h"
 #include "cli/image_arguments.h"
 #include "cli/options.h"
+#include "cli/say.h"
 #include "cli/table.h"
 #include "jobs/eval_page.h"
 #include "jobs/json.h"
@@ -18,34 +19,34 @@ struct EvalCommand : EvalJobOptions {
   std::string labels, page;
 };
 
-Json details_json(const EvalResult& result) {
-  const Classification& c = result.classes;
+Json details_json(const EvaluationRecord& record) {
   Json classes = Json::array(), confusions = Json::array(), worst = Json::array(), bins = Json::array();
-  for (size_t i = 0; i < c.classes.size(); ++i) {
-    const ClassCount& one = c.classes[i];
-    if (one.images == 0 && one.claimed == 0) continue;
+  const auto counts = record.by_class();
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const auto& one = counts[i];
+    if (one.images == 0 && one.predicted == 0) continue;
     classes.push(Json::object({{"class", i},
-                               {"name", c.names[i]},
+                               {"name", record.classes[i]},
                                {"images", one.images},
-                               {"right", one.right},
-                               {"claimed", one.claimed}}));
+                               {"right", one.correct},
+                               {"claimed", one.predicted}}));
   }
-  for (const Confusion& pair : c.confusions)
+  for (const auto& cell : record.confusion)
     confusions.push(
-        Json::object({{"label", pair.label}, {"claimed", pair.claimed}, {"images", pair.images}}));
-  for (const Mistake& mistake : c.worst) {
-    worst.push(Json::object({{"image", mistake.name},
-                             {"label", mistake.label},
-                             {"claimed", mistake.claimed},
+        Json::object({{"label", cell.truth}, {"claimed", cell.predicted}, {"images", cell.count}}));
+  for (const auto& mistake : record.worst) {
+    worst.push(Json::object({{"image", mistake.image},
+                             {"label", mistake.truth},
+                             {"claimed", mistake.predicted},
                              {"confidence", mistake.confidence}}));
   }
-  for (const ConfidenceBin& bin : c.bins)
+  for (const auto& bin : record.bins)
     bins.push(
-        Json::object({{"images", bin.images}, {"right", bin.right}, {"confidence_sum", bin.confidence}}));
+        Json::object({{"images", bin.images}, {"right", bin.correct}, {"confidence_sum", bin.confidence}}));
   return Json::object({{"classes", classes},
                        {"confusions", confusions},
                        {"worst", worst},
-                       {"calibration_error", c.calibration_error()},
+                       {"calibration_error", record.calibration_error()},
                        {"confidence", bins}});
 }
 
@@ -58,6 +59,7 @@ void report_json(const EvalCommand& options, const EvalResult& result) {
   Json out = Json::object({{"model", options.model},
                            {"data", options.data},
                            {"images", e.images},
+                           {"judged_on", result.judged.images.text()},
                            {"accuracy", e.top1},
                            {"accuracy_95", range},
                            {"top5", e.top5},
@@ -65,49 +67,51 @@ void report_json(const EvalCommand& options, const EvalResult& result) {
                            {"skipped", e.skipped},
                            {"seconds", e.seconds},
                            {"images_per_s", static_cast<double>(e.images) / std::max(e.seconds, 1e-9)}});
-  if (options.details) out.set("details", details_json(result));
+  if (options.details) out.set("details", details_json(result.record));
   fmt::print("{}\n", out.text());
 }
 
-void print_classes(const Classification& c) {
+void print_classes(const EvaluationRecord& record) {
   Table table({{"class"}, {"images", true}, {"right", true}, {"accuracy", true}, {"of those claimed", true}});
-  for (size_t i = 0; i < c.classes.size(); ++i) {
-    const ClassCount& one = c.classes[i];
+  const auto share = [](int64_t part, int64_t of) {
+    return of > 0 ? show_percent(static_cast<double>(part) / static_cast<double>(of)) : "-";
+  };
+  const auto counts = record.by_class();
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const auto& one = counts[i];
     if (one.images == 0) continue;
-    table.add({c.names[i], std::to_string(one.images), std::to_string(one.right), show_percent(one.recall()),
-               one.claimed > 0 ? show_percent(one.precision()) : "-"});
+    table.add({record.classes[i], std::to_string(one.images), std::to_string(one.correct),
+               share(one.correct, one.images), share(one.correct, one.predicted)});
   }
   fmt::print("\n{}", table.text());
 }
 
-void print_details(const Classification& c) {
-  constexpr size_t kPairs = 10;
-  print_classes(c);
+void print_details(const EvaluationRecord& record) {
+  constexpr size_t kPairs = 10;  // a screen has room for all of it
+  print_classes(record);
   fmt::print("\ncalibration error {:.1f} %: how far confidence and accuracy are apart\n",
-             100 * c.calibration_error());
-  const auto pairs = c.most_confused(kPairs);
+             100 * record.calibration_error());
+  const auto& names = record.classes;
+  const auto pairs = record.mistaken();
   if (!pairs.empty()) fmt::print("\nmost often confused\n");
-  for (const Confusion& pair : pairs) {
-    fmt::print("  {:>5}  {} taken for {}\n", pair.images, c.names[static_cast<size_t>(pair.label)],
-               c.names[static_cast<size_t>(pair.claimed)]);
-  }
-  if (!c.worst.empty()) fmt::print("\nworst mistakes\n");
-  for (const Mistake& mistake : c.worst) {
-    fmt::print("  {:>6.2f} %  {}: {} taken for {}\n", 100 * mistake.confidence, mistake.name,
-               c.names[static_cast<size_t>(mistake.label)], c.names[static_cast<size_t>(mistake.claimed)]);
-  }
+  for (size_t i = 0; i < std::min(pairs.size(), kPairs); ++i)
+    fmt::print("  {:>5}  {} taken for {}\n", pairs[i].count, names[pairs[i].truth],
+               names[pairs[i].predicted]);
+  if (!record.worst.empty()) fmt::print("\nworst mistakes\n");
+  for (const auto& mistake : record.worst)
+    fmt::print("  {:>6.2f} %  {}: {} taken for {}\n", 100 * mistake.confidence, mistake.image,
+               names[mistake.truth], names[mistake.predicted]);
 }
 
 void report_text(const EvalCommand& options, const EvalResult& result) {
   const Evaluation& e = result.evaluation;
-  fmt::print("{} on {} ({} part): {} images in {} ({:.0f} images/s)\n", options.model, options.data,
-             split_name(options.split), e.images, show_seconds(e.seconds),
-             static_cast<double>(e.images) / std::max(e.seconds, 1e-9));
+  fmt::print("{} on {} in {} ({:.0f} images/s)\n", options.model, result.judged.images.text(),
+             show_seconds(e.seconds), static_cast<double>(e.images) / std::max(e.seconds, 1e-9));
   fmt::print("accuracy   {}\n", show_accuracy(e.top1, e.images));
-  if (result.classes.classes.size() > 5) fmt::print("top 5      {}\n", show_accuracy(e.top5, e.images));
+  if (result.record.classes.size() > 5) fmt::print("top 5      {}\n", show_accuracy(e.top5, e.images));
   fmt::print("loss       {:.4f}\n", e.loss);
   if (e.skipped > 0) fmt::print("skipped    {} images that cannot be read\n", e.skipped);
-  if (options.details) print_details(result.classes);
+  if (options.details) print_details(result.record);
 }
 
 Result<int> evaluate(EvalCommand& options) {
@@ -119,11 +123,11 @@ Result<int> evaluate(EvalCommand& options) {
   console.console.clear();
   LIMBER_TRY(result.status());
   if (!*result) {
-    fmt::print(stderr, "limber: stopped\n");
+    say("limber: stopped\n");
     return kExitFailed;
   }
   options.json ? report_json(options, **result) : report_text(options, **result);
-  if (!options.page.empty()) LIMBER_TRY(write_eval_page(options, **result, options.page));
+  if (!options.page.empty()) LIMBER_TRY(write_eval_page(**result, options.page));
   return kExitDone;
 }
 

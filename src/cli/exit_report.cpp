@@ -68,7 +68,7 @@ void print_points(const ExitsOutcome& found) {
   for (size_t e = 0; e < found.exits.size(); ++e) columns.push_back({exit_name(found, e), true});
   columns.push_back({"end", true});
   Table table(std::move(columns));
-  constexpr int kRows = 6;
+  constexpr int kRows = 6;  // points of the curve that are shown
   const int64_t held = found.held_images.count, test = found.test_images.count;
   for (const ExitPoint& point : exit_curve(found.held, kRows))
     table.add(point_row("held out", point, held, full));

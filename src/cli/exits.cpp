@@ -7,6 +7,7 @@
 #include "cli/exit_report.h"
 #include "cli/image_arguments.h"
 #include "cli/options.h"
+#include "cli/say.h"
 #include "cli/units.h"
 
 namespace limber {
@@ -34,7 +35,7 @@ Result<int> exits(ExitsCommand& options) {
                  options.latency > 0 ? options.latency : options.latency_share * found->full_seconds());
   }
   if (!found->stopped) return kExitDone;
-  fmt::print(stderr, "limber: stopped before exits were taught to the end; --again starts over\n");
+  say("limber: stopped before exits were taught to the end; --again starts over\n");
   return kExitFailed;
 }
 

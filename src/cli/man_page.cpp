@@ -1,3 +1,5 @@
+// One page with all commands and their options, from what the program knows of itself. help2man was tried: it
+// reads one --help and knows nothing of commands, so its page lists their names and no option of theirs.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 

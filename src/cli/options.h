@@ -7,30 +7,14 @@
 
 namespace limber {
 
-struct CommonOptions : JobOptions {
-  bool json = false;
-};
-
 // MODEL, --json, --threads, --batch, --dim, --shape, --tune, --tune-cache, --backend, --seed.
 inline constexpr const char* kModelHelp = "ONNX file, folder of a training or checkpoint, or builtin:NAME";
 void add_common(Arguments& arguments, JobOptions& options, bool& json,
                 Arguments::Need model = Arguments::Need::kRequired, const char* model_help = kModelHelp);
-inline void add_common(Arguments& arguments, CommonOptions& options,
-                       Arguments::Need model = Arguments::Need::kRequired,
-                       const char* model_help = kModelHelp) {
-  add_common(arguments, options, options.json, model, model_help);
-}
 inline constexpr const char* kElasticModelHelp = "Folder that 'limber elastify' made";
 
 // --train and --train-last: a training step instead of a run.
-struct StepArguments {
-  bool train = false;
-  int last = 0;
-};
 void add_train(Arguments& arguments, bool& train, int& last);
-inline void add_train(Arguments& arguments, StepArguments& options) {
-  add_train(arguments, options.train, options.last);
-}
 // "1x3x224x224" or "1,3,224,224"; "?" for a dimension that stays (-1). Empty when it cannot be read.
 std::vector<int64_t> parse_dims(const std::string& text);
 

@@ -21,38 +21,14 @@ std::string file_name(const std::string& name, std::set<std::string>& taken) {
   return unique + ".npy";
 }
 
-template <typename T>
-void push_values(const Tensor& tensor, Json& list) {
-  for (const T x : tensor.data<T>()) {
-    if constexpr (std::is_floating_point_v<T>) {
-      list.push(Json(static_cast<double>(x)));
-    } else {
-      list.push(Json(static_cast<int64_t>(x)));
-    }
+// bool is 0 or 1.
+Json numbers(const Tensor& tensor) {
+  Json list = Json::array();
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    list.push(is_float(tensor.dtype()) ? Json(element_as_double(tensor, i))
+                                       : Json(element_as_int(tensor, i)));
   }
-}
-
-// False for types that have no numbers.
-bool push_values(const Tensor& tensor, Json& list) {
-  switch (tensor.dtype()) {
-    case DType::kF32:
-      push_values<float>(tensor, list);
-      return true;
-    case DType::kF64:
-      push_values<double>(tensor, list);
-      return true;
-    case DType::kI32:
-      push_values<int32_t>(tensor, list);
-      return true;
-    case DType::kI64:
-      push_values<int64_t>(tensor, list);
-      return true;
-    case DType::kU8:
-      push_values<uint8_t>(tensor, list);
-      return true;
-    default:
-      return false;
-  }
+  return list;
 }
 
 }  // namespace
@@ -64,11 +40,10 @@ Json describe_outputs(const std::vector<NamedTensor>& outputs) {
     const auto count = static_cast<size_t>(tensor.shape().elements());
     Json one = Json::object(
         {{"name", output.name}, {"dtype", dtype_name(tensor.dtype())}, {"shape", tensor.shape().dims()}});
-    Json values = Json::array();
     if (count > kMostValues) {
       one.set("left_out", fmt::format("{} values, more than {}; -o DIR writes them", count, kMostValues));
-    } else if (push_values(tensor, values)) {
-      one.set("values", values);
+    } else {
+      one.set("values", numbers(tensor));
     }
     list.push(one);
   }

@@ -4,6 +4,7 @@
 #include "cli/console.h"
 #include "cli/image_arguments.h"
 #include "cli/options.h"
+#include "cli/say.h"
 #include "jobs/json.h"
 #include "jobs/output.h"
 #include "jobs/predict_job.h"
@@ -15,7 +16,7 @@ enum class Format : uint8_t { kText, kCsv, kJson };
 
 struct PredictCommand : PredictJobOptions {
   bool json = false;
-  Format format = Format::kText;
+  std::optional<Format> format;
   std::string labels, output;
 };
 
@@ -68,8 +69,15 @@ std::string text_of(const PredictResult& result) {
   return text;
 }
 
+// What was asked for, or what the name of the output says.
+Format format_of(const PredictCommand& options) {
+  if (options.json) return Format::kJson;
+  if (options.format) return *options.format;
+  if (options.output.ends_with(".csv")) return Format::kCsv;
+  return options.output.ends_with(".json") ? Format::kJson : Format::kText;
+}
+
 Result<int> predict(PredictCommand& options) {
-  if (options.json) options.format = Format::kJson;
   if (!options.output.empty()) LIMBER_TRY(check_output_file(options.output, options.model));
   if (!options.labels.empty()) {
     LIMBER_ASSIGN(options.classes, read_labels(options.labels));
@@ -79,13 +87,14 @@ Result<int> predict(PredictCommand& options) {
   console.console.clear();
   LIMBER_TRY(result.status());
   if (!*result) {
-    fmt::print(stderr, "limber: stopped\n");
+    say("limber: stopped\n");
     return kExitFailed;
   }
-  for (const std::string& message : (*result)->skipped) fmt::print(stderr, "skipped: {}\n", message);
-  const std::string text = options.format == Format::kJson  ? json_of(options, **result)
-                           : options.format == Format::kCsv ? csv_of(**result)
-                                                            : text_of(**result);
+  for (const std::string& message : (*result)->skipped) say("skipped: {}\n", message);
+  const Format format = format_of(options);
+  const std::string text = format == Format::kJson  ? json_of(options, **result)
+                           : format == Format::kCsv ? csv_of(**result)
+                                                    : text_of(**result);
   if (options.output.empty()) {
     fmt::print("{}", text);
   } else {
@@ -107,7 +116,7 @@ void add_predict(CommandLine& line) {
   arguments.number("--top", o.top, 1, 1000, "Classes for each image; default 1");
   arguments.choice("--format", o.format,
                    {{"text", Format::kText}, {"csv", Format::kCsv}, {"json", Format::kJson}},
-                   "What to print; default text");
+                   "What to print; default what the name of FILE says, or text");
   arguments.text("-o,--output", o.output, "FILE", "Write to this file instead of stdout");
   arguments.text("--labels", o.labels, "FILE",
                  "Class names, one per line; default those saved with a training");
@@ -118,7 +127,7 @@ void add_predict(CommandLine& line) {
       "Examples:\n"
       "  limber predict RUN photos\n"
       "  limber predict RUN a.jpg b.jpg --top 3\n"
-      "  limber predict model.onnx photos --labels classes.txt --format csv -o answers.csv");
+      "  limber predict model.onnx photos --labels classes.txt -o answers.csv");
 }
 
 }  // namespace limber

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "cli/say.h"
 
 namespace limber {
 namespace {
@@ -27,12 +28,12 @@ void ProgressLine::show(const std::string& text) {
   if (now - shown_ < (terminal_ ? kBarSeconds : kLineSeconds)) return;
   shown_ = now;
   visible_ = terminal_;
-  fmt::print(stderr, "{}{}{}", terminal_ ? "\r\x1b[K" : "", text, terminal_ ? "" : "\n");
+  say("{}{}{}", terminal_ ? "\r\x1b[K" : "", text, terminal_ ? "" : "\n");
   std::fflush(stderr);
 }
 
 void ProgressLine::clear() {
-  if (visible_) fmt::print(stderr, "\r\x1b[K");
+  if (visible_) say("\r\x1b[K");
   visible_ = false;
 }
 

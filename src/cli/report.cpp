@@ -1,5 +1,6 @@
 // limber report: a page about trainings, from what they recorded, or about an elastic model.
 #include "cli/commands.h"
+#include "cli/say.h"
 #include "jobs/elastic_report.h"
 #include "jobs/json.h"
 #include "report/summary.h"
@@ -17,12 +18,11 @@ struct ReportCommand {
   bool json = false;
 };
 
-void warn_of_damage(const RunLog& run) {
-  for (size_t i = 0; i < std::min(run.damaged.size(), kMostWarnings); ++i)
-    fmt::print(stderr, "warning: {}; the line is left out\n", run.damaged[i]);
-  if (run.damaged.size() > kMostWarnings)
-    fmt::print(stderr, "warning: {}: {} more damaged lines are left out\n", run.path,
-               run.damaged.size() - kMostWarnings);
+void warn_of_damage(const std::string& folder, const std::vector<std::string>& damaged) {
+  for (size_t i = 0; i < std::min(damaged.size(), kMostWarnings); ++i)
+    say("warning: {}; the line is left out\n", damaged[i]);
+  if (damaged.size() > kMostWarnings)
+    say("warning: {}: {} more damaged lines are left out\n", folder, damaged.size() - kMostWarnings);
 }
 
 template <typename T>
@@ -82,6 +82,23 @@ Json elastic_json(const ElasticReport& report) {
                            {"alternatives", report.alternatives.size()},
                            {"variants", report.variants}});
   out.set("machines", std::move(machines));
+  Json searches = Json::array();
+  for (const SearchRecord& s : report.searches)
+    searches.push(Json::object({{"variant", s.variant},
+                                {"limit_s", s.limit_s},
+                                {"measured_s", s.measured_s},
+                                {"accuracy", s.accuracy},
+                                {"within", s.within},
+                                {"seconds", s.seconds}}));
+  out.set("searches", std::move(searches));
+  Json exits = Json::array();
+  for (const ExitsRecord& e : report.exits)
+    exits.push(Json::object({{"variant", e.variant},
+                             {"measured_s", e.measured_s},
+                             {"original_s", e.original_s},
+                             {"accuracy", e.accuracy},
+                             {"seconds", e.seconds}}));
+  out.set("exits", std::move(exits));
   return out;
 }
 
@@ -92,6 +109,7 @@ Result<int> write_elastic_report(const ReportCommand& options) {
                 "are given",
                 options.runs[0], options.runs.size()));
   LIMBER_ASSIGN(const ElasticReport report, read_elastic_report(options.runs[0]));
+  warn_of_damage(options.runs[0], report.damaged);
   if (options.json) {
     fmt::print("{}\n", elastic_json(report).text());
     return kExitDone;
@@ -107,7 +125,7 @@ Result<int> write_report(const ReportCommand& options) {
   std::vector<RunLog> runs;
   for (const std::string& path : options.runs) {
     LIMBER_ASSIGN(RunLog run, read_run(path));
-    warn_of_damage(run);
+    warn_of_damage(run.path, run.damaged);
     runs.push_back(std::move(run));
   }
   if (options.json) {

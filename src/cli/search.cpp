@@ -5,6 +5,7 @@
 #include "cli/console.h"
 #include "cli/elastic_arguments.h"
 #include "cli/options.h"
+#include "cli/say.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "jobs/json.h"
@@ -77,15 +78,13 @@ Result<int> search(const SearchCommand& options) {
   LIMBER_TRY(searched.status());
   const SearchOutcome& outcome = *searched;
   if (outcome.stopped) {
-    fmt::print(stderr, "limber: stopped after {} variants, which are kept; the same command goes on\n",
-               outcome.evaluated);
+    say("limber: stopped after {} variants, which are kept; the same command goes on\n", outcome.evaluated);
     return kExitFailed;
   }
   options.json ? print_json(outcome) : print_table(outcome);
   if (!outcome.within)
-    fmt::print(stderr,
-               "warning: none of the best keeps {} when it is timed as a whole; the fastest takes {}\n",
-               show_seconds(outcome.limit_s), show_seconds(outcome.best_s));
+    say("warning: none of the best keeps {} when it is timed as a whole; the fastest takes {}\n",
+        show_seconds(outcome.limit_s), show_seconds(outcome.best_s));
   return kExitDone;
 }
 

@@ -16,8 +16,14 @@ size_t display_width(const std::string& text) {
 }
 
 std::string shortened(const std::string& text, size_t limit) {
-  if (limit == 0 || text.size() <= limit) return text;
-  return fmt::format("..{}", std::string_view(text).substr(text.size() - (limit - 2)));
+  if (limit == 0 || display_width(text) <= limit) return text;
+  constexpr size_t kDots = 2;
+  size_t begin = text.size();
+  for (size_t kept = 0; kept + kDots < limit && begin > 0; ++kept) {
+    do --begin;
+    while (begin > 0 && (text[begin] & 0xC0) == 0x80);  // to where the character begins
+  }
+  return ".." + text.substr(begin);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "base/show.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/say.h"
 #include "cli/signals.h"
 #include "cli/train_arguments.h"
 #include "cli/units.h"
@@ -32,11 +33,11 @@ Status EpochLines::on_epoch_end(const EpochReport& report) {
                              report.best ? " (best)" : "");
   }
   console_.clear();
-  fmt::print(
-      stderr,
-      "epoch {}/{}  loss {:.4f}  accuracy {:.2f} % in training{}  lr {:.3g}  {:.1f} s  {:.0f} images/s{}\n",
+  say("epoch {}/{}  loss {:.4f}  accuracy {:.2f} % in training{}  lr {:.3g}  {:.1f} s  {:.0f} images/s{}\n",
       report.epoch, epochs_, report.loss, 100 * report.accuracy, validation, report.rate, report.seconds,
-      report.images_per_second, report.skipped > 0 ? fmt::format("  {} images skipped", report.skipped) : "");
+      report.images_per_second,
+      report.skipped > 0 ? fmt::format("  {} image{} skipped", report.skipped, report.skipped == 1 ? "" : "s")
+                         : "");
   return {};
 }
 
@@ -47,7 +48,7 @@ void note_hang_up(int) { hung_up = true; }
 // On SIGHUP, reads a new share of the time from the file RUN/rho, which holds one number; without such a file
 // the training stops, as it does for SIGTERM.
 std::optional<double> new_rho(const std::string& run) {
-  constexpr size_t kMaxFile = 4096;
+  constexpr size_t kMaxFile = 4096;  // bytes: it holds one number
   if (!hung_up.exchange(false)) return std::nullopt;
   auto text = os_files().read(run + "/rho", kMaxFile);
   if (!text.ok()) {
@@ -58,6 +59,15 @@ std::optional<double> new_rho(const std::string& run) {
   const std::vector<double> numbers = parse_numbers(*text);
   return numbers.size() == 1 ? numbers[0] : 0;  // 0 is refused, saying so
 }
+
+// A training that has no such share to change stops. Stands behind those who ask for the share.
+class StopWhenHungUp : public TrainerHook {
+ public:
+  Status on_step_begin(TrainingSession& /*session*/, const TrainingState& /*state*/) override {
+    if (hung_up.exchange(false)) stop_asked() = true;
+    return {};
+  }
+};
 
 void listen_for_hang_ups() {
   struct sigaction action {};
@@ -119,7 +129,8 @@ void report_text(const TrainCommand& options, const TrainResult& result) {
   const TrainingState& state = result.summary.state;
   if (result.summary.ending == Ending::kPatience)
     fmt::print("ended early: no better evaluation in the last {}\n", options.trainer.patience);
-  fmt::print("{} epochs, {} updates on {} images", state.epoch, state.step, result.images);
+  fmt::print("{} epoch{}, {} updates on {} images", state.epoch, state.epoch == 1 ? "" : "s", state.step,
+             result.images);
   if (state.best_epoch >= 0) {
     fmt::print("; best accuracy {} on {} other images ({}), after epoch {}",
                show_accuracy(state.best_accuracy, result.validation_images), result.validation_images,
@@ -133,8 +144,9 @@ Result<int> train(const TrainCommand& options) {
   if (const Status status = check(options); !status.ok()) return usage_error(status);
   ConsoleControl console;
   EpochLines lines(console.console, options.trainer.epochs);
+  StopWhenHungUp hang_ups;
   listen_for_hang_ups();
-  const TrainWatch watch{.hooks = {&lines}, .new_rho = [&] { return new_rho(options.output); }};
+  const TrainWatch watch{.hooks = {&lines, &hang_ups}, .new_rho = [&] { return new_rho(options.output); }};
   auto result = run_train(options, console.control, watch);
   console.console.clear();
   LIMBER_TRY(result.status());
@@ -145,8 +157,7 @@ Result<int> train(const TrainCommand& options) {
     report_text(options, *result);
   }
   if (summary.ending != Ending::kStopped) return kExitDone;
-  fmt::print(stderr, "limber: stopped after step {}; the same command with --resume goes on\n",
-             summary.state.step);
+  say("limber: stopped after step {}; the same command with --resume goes on\n", summary.state.step);
   return kExitFailed;
 }
 

@@ -11,7 +11,7 @@
 namespace limber {
 namespace {
 
-constexpr int64_t kMany = 1'000'000'000;
+constexpr int64_t kMany = 1'000'000'000;  // epochs or updates: more than anybody waits for
 
 // "0.2" for all three or "0.4,0.4,0.2".
 std::string parse_jitter(const std::string& text, AugmentOptions& to) {

@@ -57,9 +57,9 @@ std::string parse_bytes(const std::string& text, size_t& to) {
   constexpr std::string_view kUnits = "KMG";
   const size_t power = unit.empty() ? 0 : kUnits.find(unit[0]) + 1;
   const bool known = unit.empty() || (unit.size() == 1 && kUnits.find(unit[0]) != std::string_view::npos);
-  if (!known || !(number > 0) || number > 1e15)
+  for (size_t i = 0; known && i < power; ++i) number *= 1024;
+  if (!known || !(number >= 1) || number > 1e15)
     return fmt::format("'{}' should be a number of bytes, as in 512M or 2G", text);
-  for (size_t i = 0; i < power; ++i) number *= 1024;
   to = static_cast<size_t>(number);
   return {};
 }

@@ -2,6 +2,7 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <locale.h>
 
 #include <algorithm>
 #include <deque>
@@ -28,6 +29,26 @@ struct Free {
   void operator()(archive* a) const { archive_read_free(a); }
 };
 using Handle = std::unique_ptr<archive, Free>;
+
+// libarchive converts names to the characters of the locale and drops those that it has none for. Names are
+// bytes in UTF-8 here, as in a folder, whatever the locale of the process is: for this thread, while in
+// scope.
+class Utf8Names {
+ public:
+  Utf8Names() : names_(::newlocale(LC_CTYPE_MASK, "C.UTF-8", locale_t{})) {
+    if (names_ != locale_t{}) before_ = ::uselocale(names_);
+  }
+  ~Utf8Names() {
+    if (names_ == locale_t{}) return;
+    ::uselocale(before_);
+    ::freelocale(names_);
+  }
+  Utf8Names(const Utf8Names&) = delete;
+  Utf8Names& operator=(const Utf8Names&) = delete;
+
+ private:
+  locale_t names_, before_{};
+};
 
 // What an Archive's spans point into.
 struct Storage {
@@ -98,8 +119,10 @@ class ArchiveReader {
   }
 
   Status visit(archive_entry* entry, std::vector<Member>& images) {
+    if (archive_entry_filetype(entry) != AE_IFREG) return {};
     const char* name = archive_entry_pathname(entry);
-    if (name == nullptr || archive_entry_filetype(entry) != AE_IFREG) return {};
+    if (name == nullptr)
+      return unsupported("a file's name is not UTF-8; unpack the archive and name the folder");
     const std::string_view path = without_dot(name);
     if (path.size() > kMaxNameBytes) return corrupt("a name of {} bytes", path.size());
     if (!is_image_name(path) || is_passed_over(path)) return {};
@@ -176,6 +199,7 @@ Result<Archive> parse(std::span<const std::byte> bytes, std::shared_ptr<const Ma
   auto storage = std::make_shared<Storage>();
   storage->file = std::move(file);
   storage->bytes = bytes;
+  const Utf8Names names;
   Archive archive;
   LIMBER_TRY(ArchiveReader(*storage).run(archive.images));
   archive.owner = std::move(storage);

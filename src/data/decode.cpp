@@ -66,6 +66,7 @@ Result<Tensor> decode_image(FileSpan bytes) {
     LIMBER_ASSIGN(Decoded decoded, format.decode(bytes));
     return turned_upright(std::move(decoded.image), decoded.orientation);
   }
+  if (bytes.empty()) return corrupt("the image file is empty");
   return corrupt("not an image of a kind that is read: {}", image_kinds());
 }
 

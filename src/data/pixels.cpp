@@ -163,7 +163,7 @@ void normalise(const Tensor& image, int channels, const Normalisation& how, std:
 }
 
 Result<Tensor> draw_image(int height, int width, uint64_t seed) {
-  constexpr int kDiscs = 6;
+  constexpr int kDiscs = 6;  // of any size and colour: a picture with edges and areas
   LIMBER_TRY(check_side(height, width));
   LIMBER_ASSIGN(Tensor image, Tensor::allocate({DType::kU8, Shape{height, width, 3}}));
   Random random(seed);

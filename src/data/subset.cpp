@@ -105,4 +105,11 @@ Result<SplitDataset> hold_out_per_class(std::shared_ptr<const Dataset> whole, do
   return split;
 }
 
+uint64_t digest_names(const Dataset& data) {
+  uint64_t sum = data.size();  // of numbers that look random: no order matters
+  for (size_t i = 0; i < data.size(); ++i)
+    sum += Random(Hasher().add(own_name(data.name(i))).digest()).next();
+  return sum;
+}
+
 }  // namespace limber

@@ -24,4 +24,7 @@ Result<SplitDataset> hold_out(std::shared_ptr<const Dataset> whole, size_t count
 // images.
 Result<SplitDataset> hold_out_per_class(std::shared_ptr<const Dataset> whole, double share, uint64_t seed);
 
+// Which images these are, by their names: the same wherever and in whatever order they are stored.
+uint64_t digest_names(const Dataset& data);
+
 }  // namespace limber

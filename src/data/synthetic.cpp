@@ -11,7 +11,7 @@
 namespace limber {
 namespace {
 
-constexpr size_t kTrainCount = 10000, kTestCount = 2000;
+constexpr size_t kTrainCount = 10000, kTestCount = 2000;  // images, unless the spec says another count
 constexpr int kMinSize = 8, kMaxSize = 1024;     // pixels a side: shapes can be told apart, and drawn at once
 constexpr size_t kKeptBytes = size_t{64} << 20;  // drawn images stay up to this: 20,000 of 32x32
 constexpr std::string_view kPrefix = "synthetic";

@@ -39,12 +39,6 @@ size_t size_of(const TensorMask& mask) {
 
 std::string_view importance_name(ImportanceKind kind) { return kImportances[static_cast<size_t>(kind)]; }
 
-Result<ImportanceKind> parse_importance(std::string_view name) {
-  const auto it = std::find(kImportances.begin(), kImportances.end(), name);
-  if (it != kImportances.end()) return static_cast<ImportanceKind>(it - kImportances.begin());
-  return invalid("no importance is called '{}'; there are: {}", name, fmt::join(kImportances, ", "));
-}
-
 OptionTexts describe(const ElasticOptions& options) {
   OptionTexts texts = {{"strategy", options.one_way ? "prune" : "elastic"},
                        {"rho", fmt::format("{}", options.rho)},

@@ -20,7 +20,6 @@ enum class ImportanceKind : uint8_t {
   kMagnitude,     // norm of the tensor itself
 };
 std::string_view importance_name(ImportanceKind kind);
-Result<ImportanceKind> parse_importance(std::string_view name);
 
 struct ElasticOptions {
   double rho = 0.5;            // time of the whole training, as a share of training everything

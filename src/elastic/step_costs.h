@@ -28,7 +28,8 @@ class StepCosts {
   const std::vector<std::string>& tensors() const { return tensors_; }
 
   // A survey: forgets all times, then is told what executions of plans for subsets took, step by step. Of
-  // several times of a node the shortest counts: what else the machine did meanwhile only adds to them.
+  // several times of a node the shortest counts: what else the machine did meanwhile only adds to them. (Not
+  // the rounds of runtime/timing.h: these are steps of a training, which nobody can repeat to time them.)
   void begin_survey() {
     times_.clear();
     thrifty_times_.clear();

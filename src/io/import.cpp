@@ -1,4 +1,5 @@
 // Opens and parses a file, and repeats the attempt when inputs turn out to be needed as constants.
+#include <cstring>
 #include <filesystem>
 #include <mutex>
 
@@ -65,6 +66,39 @@ Status load_initializers(ModelFile& file) {
   return {};
 }
 
+// Exporters write one of several tensors that are equal and an Identity for each of the others: in a network
+// that is not trained yet the weights and variances of all normalisations, which are ones. Training tells
+// them apart, so each becomes a tensor of its own again. Only vectors: what is larger is hardly equal by
+// chance.
+Status separate_equals(ModelFile& file) {
+  constexpr size_t kMaxCopies = size_t{64} << 20;  // bytes
+  onnx::GraphProto& graph = *file.proto->mutable_graph();
+  std::set<std::string> taken;  // names that stay what they are
+  for (const auto& info : graph.input()) taken.insert(info.name());
+  for (const auto& info : graph.output()) taken.insert(info.name());
+  size_t copied = 0;
+  int kept = 0;
+  for (int i = 0; i < graph.node_size(); ++i) {
+    const onnx::NodeProto& node = graph.node(i);
+    const bool copy = node.op_type() == "Identity" && onnx_io::normal_domain(node.domain()).empty() &&
+                      node.input_size() == 1 && node.output_size() == 1;
+    const auto of = copy ? file.initializers.find(node.input(0)) : file.initializers.end();
+    const bool vector = of != file.initializers.end() && is_float(of->second.dtype()) &&
+                        of->second.shape().rank() == 1 && of->second.elements() > 1;
+    if (vector && copied + of->second.bytes() <= kMaxCopies && !file.initializers.contains(node.output(0)) &&
+        taken.insert(node.output(0)).second) {
+      copied += of->second.bytes();
+      LIMBER_ASSIGN(Tensor own, Tensor::allocate(of->second.type()));
+      std::memcpy(own.raw(), of->second.raw(), own.bytes());
+      file.initializers.emplace(node.output(0), std::move(own));
+    } else {
+      graph.mutable_node()->SwapElements(kept++, i);
+    }
+  }
+  graph.mutable_node()->DeleteSubrange(kept, graph.node_size() - kept);
+  return {};
+}
+
 // A parsed file; makes models for as long as somebody holds one of them.
 class OnnxFile : public ModelOrigin, public std::enable_shared_from_this<OnnxFile> {
  public:
@@ -82,6 +116,7 @@ class OnnxFile : public ModelOrigin, public std::enable_shared_from_this<OnnxFil
     file.proto = *std::move(proto);
     file.reader = std::make_unique<TensorReader>(folder, options.max_tensor_bytes);
     if (const Status loaded = load_initializers(file); !loaded.ok()) return loaded.in(label);
+    if (const Status separated = separate_equals(file); !separated.ok()) return separated.in(label);
     return std::shared_ptr<const OnnxFile>(std::move(made));
   }
 

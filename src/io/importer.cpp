@@ -74,7 +74,7 @@ Result<TensorType> Importer::input_type(const onnx::ValueInfoProto& info) {
   const auto given = options_.shapes.find(info.name());
   const bool known_rank = tensor.has_shape();
   if (!known_rank && given == options_.shapes.end()) {
-    return unsupported("the file does not say its rank; give its shape, as in {}=1x3x224x224", info.name());
+    return unsupported("the file does not say its rank; give its shape (shape {}=1x3x224x224)", info.name());
   }
   const int rank = known_rank ? tensor.shape().dim_size() : static_cast<int>(given->second.size());
   if (given != options_.shapes.end() && static_cast<int>(given->second.size()) != rank) {
@@ -86,11 +86,13 @@ Result<TensorType> Importer::input_type(const onnx::ValueInfoProto& info) {
     const auto* dim = known_rank ? &tensor.shape().dim(axis) : nullptr;
     if (fixed >= 0) {
       type.shape.push_back(Dim(fixed));
+    } else if (fixed == kOpenDim) {
+      type.shape.push_back(symbolic_dim("N"));
     } else if (dim != nullptr && dim->has_dim_value() && dim->dim_value() > 0) {
       type.shape.push_back(Dim(dim->dim_value()));
     } else if (dim != nullptr && dim->has_dim_value() && dim->dim_value() == 0) {
       // Some writers mean "any" by it; guessing either way would be silent.
-      return unsupported("dimension {} is 0, so that it has no elements; give its shape, as in {}={}", axis,
+      return unsupported("dimension {} is 0, so that it has no elements; give its shape (shape {}={})", axis,
                          info.name(), example_shape(tensor.shape()));
     } else if (dim != nullptr && dim->has_dim_value() && dim->dim_value() < -1) {
       return corrupt("dimension {} is {}", axis, dim->dim_value());
@@ -263,7 +265,7 @@ std::string Importer::how_to_fix(std::string_view symbol) const {
       example += fmt::format("{}{}", example.empty() ? "" : "x", d.is_constant() ? d.to_string() : "1");
     }
     if (!uses) continue;
-    return fmt::format("dimension {} of input '{}' must be fixed; give its shape, as in {}={}", symbol,
+    return fmt::format("dimension {} of input '{}' must be fixed; give its shape (shape {}={})", symbol,
                        graph_.value(input).name, graph_.value(input).name, example);
   }
   return fmt::format("dimension {} must be fixed", symbol);

@@ -14,6 +14,9 @@
 
 namespace limber {
 
+// Among the dimensions that are given for an input: open, whatever the file says.
+inline constexpr int64_t kOpenDim = -2;
+
 struct ImportOptions {
   // Input name -> dimensions, replacing what the file says; -1 keeps a dimension as the file has it.
   std::map<std::string, std::vector<int64_t>> shapes;

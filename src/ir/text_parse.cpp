@@ -11,8 +11,8 @@ namespace {
 
 using text::Lexer;
 
-constexpr size_t kMaxTextBytes = size_t{1} << 28;
-constexpr size_t kMaxValues = size_t{1} << 22;
+constexpr size_t kMaxTextBytes = size_t{1} << 28;   // read of a text from outside; weights are not in it
+constexpr size_t kMaxValues = size_t{1} << 22;      // that a text from outside may ask for
 constexpr int64_t kMaxElements = int64_t{1} << 48;  // of one tensor; bytes stay far from overflow
 
 template <typename T>

@@ -8,9 +8,9 @@
 namespace limber {
 namespace {
 
-constexpr int kProbes = 2;
-constexpr int kTurns = 4;
-constexpr int kObserved = 3;
+constexpr int kProbes = 2;    // steps that importance is summed over
+constexpr int kTurns = 4;     // of full training and a choice
+constexpr int kObserved = 3;  // steps after a choice that correct its times, before the second one
 
 }  // namespace
 

@@ -6,12 +6,12 @@
 #include <set>
 #include <sstream>
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "jobs/bench_elastic.h"
 #include "jobs/json.h"
 #include "jobs/measured_step.h"
+#include "runtime/timing.h"
 #include "tensor/npy.h"
 
 namespace limber {
@@ -80,7 +80,7 @@ class BenchAnswers::Verbs {
   Result<std::string> run(int count) const {
     std::string line;
     for (int i = 0; i < count; ++i) {
-      LIMBER_ASSIGN(const double seconds, timed_run(worker_.run));
+      LIMBER_ASSIGN(const double seconds, time_once(worker_.run));
       line += fmt::format("{}{:.6f}", i > 0 ? " " : "", 1e3 * seconds);
     }
     return line;
@@ -140,12 +140,12 @@ class BenchAnswers::Verbs {
       const size_t chosen = random_.below(static_cast<uint64_t>(sets));
       const bool is_new = seen_.insert(chosen).second;
       LIMBER_ASSIGN(const double switching,
-                    timed_run([&] { return worker_.training->set_trained(sets_[chosen]); }));
+                    time_once([&] { return worker_.training->set_trained(sets_[chosen]); }));
       (is_new ? fresh : known).push(1e3 * switching);
-      LIMBER_ASSIGN(const double step, timed_run(worker_.run));
+      LIMBER_ASSIGN(const double step, time_once(worker_.run));
       if (!is_new) first.push(1e3 * step);
       for (int j = 0; j < again; ++j) {
-        LIMBER_ASSIGN(const double more, timed_run(worker_.run));
+        LIMBER_ASSIGN(const double more, time_once(worker_.run));
         if (!is_new) later.push(1e3 * more);
       }
     }
@@ -165,12 +165,6 @@ class BenchAnswers::Verbs {
   std::vector<std::vector<std::string>> sets_;
   std::set<size_t> seen_;
 };
-
-Result<double> timed_run(const BenchRun& run) {
-  const double start = now_seconds();
-  LIMBER_TRY(run());
-  return now_seconds() - start;
-}
 
 BenchAnswers::BenchAnswers(const BenchWorker& worker) : verbs_(std::make_unique<Verbs>(worker)) {}
 BenchAnswers::~BenchAnswers() = default;

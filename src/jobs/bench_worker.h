@@ -35,6 +35,4 @@ class BenchAnswers {
   const std::unique_ptr<Verbs> verbs_;
 };
 
-Result<double> timed_run(const BenchRun& run);  // seconds
-
 }  // namespace limber

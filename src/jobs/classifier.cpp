@@ -3,8 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 
+#include "base/parallel.h"
 #include "train/evaluate.h"
 #include "train/run_folder.h"
 
@@ -45,17 +47,18 @@ Result<std::vector<int64_t>> wanted_shape(const TensorType& type, const Side& si
 
 }  // namespace
 
-Result<std::optional<ModelCard>> checkpoint_of(const std::string& model) {
+Result<std::optional<Recorded>> checkpoint_of(const std::string& model) {
   if (!is_run(model) && !is_checkpoint(model)) {
     std::error_code ignored;
-    if (!std::filesystem::is_regular_file(model, ignored)) return std::optional<ModelCard>();
-    return read_card(model);
+    if (!std::filesystem::is_regular_file(model, ignored)) return std::optional<Recorded>();
+    LIMBER_ASSIGN(auto card, read_card(model));
+    return card ? std::optional(Recorded{*std::move(card), {}}) : std::nullopt;
   }
   LIMBER_TRY(refuse_elastic(model));
   std::vector<std::string> warnings;
   LIMBER_ASSIGN(const std::string path, find_checkpoint(model, Which::kBest, warnings));
   LIMBER_ASSIGN(CheckpointInfo info, check_checkpoint(path));
-  return std::optional(ModelCard{info.input, std::move(info.classes)});
+  return std::optional(Recorded{{info.input, std::move(info.classes)}, read_split(info)});
 }
 
 void use_recorded(ImageOptions& image, const Preprocess& recorded) {
@@ -75,7 +78,7 @@ Result<Classifier> load_classifier(const ModelSource& source, const ImageOptions
   LIMBER_ASSIGN(TensorType type, image_input(model.graph));
   LIMBER_ASSIGN(auto shape, wanted_shape(type, asked_side(image)));
   if (!shape.empty()) {
-    LoadSpec spec{source.shapes, source.dims, source.batch};
+    LoadSpec spec{source.shapes, source.dims, source.batch, source.open_batch};
     spec.shapes[model.graph.value(model.graph.inputs()[0]).name] = std::move(shape);
     LIMBER_ASSIGN(model, change_shapes(model, source.model, spec));
     LIMBER_ASSIGN(type, image_input(model.graph));
@@ -90,6 +93,45 @@ Result<Classifier> load_classifier(const ModelSource& source, const ImageOptions
   if (image.normalisation) made.input.normalisation = *image.normalisation;
   LIMBER_TRY(check_preprocess(made.input));
   return made;
+}
+
+Result<Classifier> load_classifier(ModelSource& source, int64_t batch, const ImageOptions& image,
+                                   const JobControl& control) {
+  if (source.batch > 0) return load_classifier(source, image, control);
+  source.batch = batch;
+  auto made = load_classifier(source, image, control);
+  if (made.ok()) return made;
+  source.batch = 0;
+  auto as_it_is = load_classifier(source, image, control);
+  return as_it_is.ok() ? std::move(as_it_is) : std::move(made);
+}
+
+bool is_unsaid(const ImageOptions& image) { return !image.preset && !image.normalisation; }
+
+void tell_doubts(const std::string& name, const Dataset& data, const Preprocess& input, Session& session,
+                 const JobControl& control) {
+  const AnswerImages answer = [&](const Tensor& images) -> Result<Tensor> {
+    if (control.stop_asked()) return error(Code::kResourceExhausted, "stopped");
+    Tensor to = session.input(0);
+    std::memcpy(to.raw(), images.raw(), images.bytes());
+    LIMBER_TRY(session.run());
+    return session.output(0);
+  };
+  const auto verdict = judge_input(data, input, answer, {.batch = session.input(0).shape().dim(0)});
+  if (verdict.ok() && verdict->doubtful) control.note(NoteKind::kWarning, name + ": " + verdict->advice);
+}
+
+void tell_doubts(const JobOptions& options, const Dataset& data, const Classifier& classifier,
+                 const JobControl& control) {
+  JobOptions how = options;
+  how.batch = JudgeOptions().batch;
+  how.tune = Tune::kOff;
+  const auto plan = build(classifier.model, how, false, control);
+  if (!plan.ok()) return;
+  const auto session = Session::create(*plan);
+  if (!session.ok()) return;
+  const ThreadScope threads((*plan)->threads);
+  tell_doubts(options.model, data, classifier.input, **session, control);
 }
 
 bool are_numbers(const std::vector<std::string>& classes) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/parallel.h"
 #include "data/loader.h"
 #include "jobs/classifier.h"
 #include "jobs/measured_step.h"
@@ -22,6 +23,8 @@ struct Loaded {
   Classifier classifier;
   ClassNames classes;               // empty: unknown
   std::optional<ElasticInfo> info;  // of an elastic model
+  std::optional<TrainingSplit> trained;
+  bool unsaid = false;  // how its images must be normalised
 };
 
 Result<Loaded> load_variant(const CompareJobOptions::Side& side) {
@@ -46,7 +49,9 @@ Result<Loaded> load_side(const CompareJobOptions& job, const CompareJobOptions::
   if (recorded) {
     use_recorded(image, recorded->input);
     loaded.classes = recorded->classes;
+    loaded.trained = recorded->trained;
   }
+  loaded.unsaid = is_unsaid(image);
   LIMBER_ASSIGN(loaded.classifier,
                 load_classifier({.model = side.model, .batch = 0, .dims = {}, .shapes = {}}, image, control));
   return loaded;
@@ -73,6 +78,10 @@ Result<std::vector<int64_t>> classify(const CompareJobOptions& job, const Loaded
   how.threads = thread_count({.threads = job.threads});
   how.augment = false;
   how.input = loaded.classifier.input;
+  if (loaded.unsaid) {
+    const ThreadScope threads(how.threads);
+    tell_doubts(name, *data, how.input, *session, control);
+  }
   LIMBER_ASSIGN(const auto loader, Loader::make(data, how));
   LIMBER_TRY(loader->start_epoch(0));
   std::vector<int64_t> found;
@@ -100,16 +109,19 @@ Result<std::vector<int64_t>> classify(const CompareJobOptions& job, const Loaded
   return found;
 }
 
-// Of data that was held out from an elastic model, what was held out; of any other what is given.
+// Of data that was held out from an elastic model or a training, what was held out; of any other what is
+// given.
 Result<JudgedData> open_data(const CompareJobOptions& job, const Loaded& a, const Loaded& b,
                              const JobControl& control) {
   const ClassNames& expected = a.classes.empty() ? b.classes : a.classes;
-  if (job.split == Split::kTrain) return open_seen(job.data, expected);
+  if (job.split == Split::kTrain && (a.info || b.info)) return open_seen(job.data, expected);
   if (a.info || b.info) return open_unseen(job.data, a.info ? *a.info : *b.info, expected, control);
-  LIMBER_ASSIGN(std::shared_ptr<const Dataset> data,
-                open_dataset(job.data, {.split = job.split, .expected = expected}));
-  const auto count = static_cast<int64_t>(data->size());
-  return JudgedData{std::move(data), {job.data, JudgedImages::Part::kGiven, count}};
+  LIMBER_ASSIGN(JudgedData judged,
+                open_judged(job.data, job.split, a.trained ? a.trained : b.trained, expected));
+  const bool apart = a.trained && b.trained && !(*a.trained == *b.trained);
+  if (apart && judged.images.part == JudgedImages::Part::kHeldOut)
+    control.note(NoteKind::kWarning, "the second model held out other images: it learnt from some of these");
+  return judged;
 }
 
 Status judge(const CompareJobOptions& job, const Loaded& a, const Loaded& b, CompareOutcome& out,

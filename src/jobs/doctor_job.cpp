@@ -8,7 +8,6 @@
 #include <filesystem>
 
 #include "backend/cpu/cpu_backend.h"
-#include "base/clock.h"
 #include "base/show.h"
 #include "jobs/measured_step.h"
 #include "runtime/timing.h"
@@ -17,7 +16,8 @@ namespace limber {
 namespace {
 
 constexpr const char* kProbe = "builtin:resnet14";  // small, and of the layers that networks are made of
-constexpr double kProbeSeconds = 0.5;
+constexpr double kProbeSeconds = 0.5;               // of runs one after the other; somebody waits for it
+constexpr size_t kLeastProbes = 20;                 // so that there is a slowest tenth
 constexpr double kUnsteady = 1.3;  // a tenth of the runs this much slower than quick ones: times mean little
 
 bool has(const CpuInfo& cpu, const char* feature) {
@@ -34,12 +34,7 @@ Status probe(const DoctorJobOptions& options, DoctorReport& report) {
   LIMBER_ASSIGN(auto plan, build(model, how, false));
   LIMBER_ASSIGN(const auto session, Session::create(std::move(plan)));
   fill_random(*session, 0);
-  std::vector<double> times;
-  for (const double start = now_seconds(); now_seconds() - start < kProbeSeconds || times.size() < 20;) {
-    const double before = now_seconds();
-    LIMBER_TRY(session->run());
-    times.push_back(now_seconds() - before);
-  }
+  LIMBER_ASSIGN(auto times, time_each([&] { return session->run(); }, kProbeSeconds, kLeastProbes));
   std::sort(times.begin(), times.end());
   report.quick_s = quick_time(times);
   report.slow_s = times[times.size() * 9 / 10];

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "jobs/elastic_work.h"
+#include "record/record_file.h"
 #include "variant/elastic_folder.h"
 #include "variant/variant_table.h"
 
@@ -57,6 +58,29 @@ Status read_variants(const std::string& folder, const ElasticModel& model, Elast
   return {};
 }
 
+// What a line says; one that cannot be read is named.
+template <typename T>
+void take(const RecordLine& line, const std::string& file, std::vector<T>& to, ElasticReport& report) {
+  if (!line.is<T>()) return;
+  if (auto record = line.as<T>(); record.ok())
+    to.push_back(*std::move(record));
+  else
+    report.damaged.push_back(fmt::format("{}:{}: {}", file, line.number, record.status().message()));
+}
+
+Status read_history(const std::string& folder, ElasticReport& report) {
+  const std::string file = history_in(folder);
+  const auto history = read_records(file);
+  if (history.status().code() == Code::kNotFound) return {};
+  LIMBER_TRY(history.status());
+  report.damaged = history->damaged;
+  for (const RecordLine& line : history->lines) {
+    take(line, file, report.searches, report);
+    take(line, file, report.exits, report);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<ElasticReport> read_elastic_report(const std::string& folder) {
@@ -70,8 +94,8 @@ Result<ElasticReport> read_elastic_report(const std::string& folder) {
       report.alternatives.push_back({block.name, one.name, one.span, one.error});
     }
   }
-  report.search_times = read_search_times(found.info);
   LIMBER_TRY(read_variants(folder, found.model, report));
+  LIMBER_TRY(read_history(folder, report));
   return report;
 }
 

@@ -8,7 +8,7 @@
 
 namespace limber {
 
-// From the folder's model and variant table.
+// From the folder's model, variant table and history.
 Result<ElasticReport> read_elastic_report(const std::string& folder);
 
 }  // namespace limber

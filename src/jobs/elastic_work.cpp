@@ -7,26 +7,11 @@
 
 #include "device/cpu.h"
 #include "ops/op_def.h"
-#include "record/notes.h"
 #include "runtime/compile.h"
 #include "variant/variant_table.h"
 
 namespace limber {
 namespace {
-
-struct SearchTimesNote {
-  static constexpr std::string_view kName = "search_times";
-  struct Part {
-    std::string what;
-    double seconds = 0;
-    static void fields(auto& self, auto& field) {
-      field("what", self.what);
-      field("seconds", self.seconds);
-    }
-  };
-  std::vector<Part> parts;
-  static void fields(auto& self, auto& field) { field("parts", self.parts); }
-};
 
 constexpr std::string_view kWithExits = ", with exits";
 
@@ -115,20 +100,6 @@ Result<LatencyTable> time_blocks(const ElasticModel& model,
     control.progress({stage, static_cast<double>(done) / count, text});
   };
   return measure_latency_table(model, backends, how);
-}
-
-void write_search_times(ElasticInfo& info, const PartTimes& times) {
-  SearchTimesNote note;
-  for (const auto& [what, seconds] : times) note.parts.push_back({what, seconds});
-  put_note(info.notes, note);
-}
-
-PartTimes read_search_times(const ElasticInfo& info) {
-  PartTimes times;
-  const auto note = find_note<SearchTimesNote>(info.notes);
-  if (!note.ok() || !*note) return times;
-  for (const auto& part : (*note)->parts) times.emplace_back(part.what, part.seconds);
-  return times;
 }
 
 }  // namespace limber

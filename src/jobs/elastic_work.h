@@ -4,11 +4,11 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "jobs/judged_images.h"
 #include "jobs/source.h"
+#include "record/elastic_records.h"
 #include "variant/block_runner.h"
 #include "variant/elastic_folder.h"
 #include "variant/latency_table.h"
@@ -45,6 +45,8 @@ struct ElasticWork {
   LatencyTable table;
 
   std::string context() const { return machine_context(threads); }
+  // For the folder's history.
+  Judgement judgement(const JudgedImages& by) const { return {by.text(), by.count, context()}; }
   // The share of images that are right. Stopped, it ends with kResourceExhausted.
   Result<std::vector<double>> evaluate(std::span<const Variant> variants, const JobControl& control);
   // What the variant's plan has in its arena, for one sample, and its parameters.
@@ -62,10 +64,5 @@ Status load_images(ElasticWork& work, const ImageSource& source, const JobOption
 Result<LatencyTable> time_blocks(const ElasticModel& model,
                                  const std::vector<std::shared_ptr<Backend>>& backends, int threads,
                                  std::string_view stage, const JobControl& control);
-
-// How long parts of the last search took, as a note in the folder.
-using PartTimes = std::vector<std::pair<std::string, double>>;
-void write_search_times(ElasticInfo& info, const PartTimes& times);
-PartTimes read_search_times(const ElasticInfo& info);
 
 }  // namespace limber

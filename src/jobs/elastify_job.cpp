@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -16,6 +15,7 @@
 #include "jobs/classifier.h"
 #include "jobs/elastic_work.h"
 #include "jobs/output.h"
+#include "record/elastic_records.h"
 #include "supernet/expand/expand.h"
 #include "supernet/teach/elastify.h"
 #include "train/evaluate.h"
@@ -25,20 +25,10 @@
 namespace limber {
 namespace {
 
-constexpr const char* kTaughtNote = "taught";  // seconds of teaching and tuning that are over
-constexpr const char* kSpentNote = "spent";    // seconds of everything that are over
-constexpr size_t kMostJudged = 1000;           // images: an interval of two points at 90 %
-constexpr size_t kLeastJudged = 50;
+constexpr size_t kMostJudged = 1000;   // images: an interval of two points at 90 %
+constexpr size_t kLeastJudged = 50;    // images, however small the budget: 8 points at 90 %
 constexpr double kJudgingShare = 0.1;  // of the budget, at most
 constexpr double kDiskSpeed = 100e6;   // bytes per second that saving is reckoned with before it was timed
-
-double read_seconds(const ElasticInfo& info, const char* name) {
-  const auto note = info.notes.find(name);
-  double seconds = 0;
-  if (note != info.notes.end())
-    std::from_chars(note->second.data(), note->second.data() + note->second.size(), seconds);
-  return std::max(seconds, 0.0);
-}
 
 // What was found out about variants whose alternatives have learnt since.
 Status forget_variants(const ElasticFolder& folder) {
@@ -135,6 +125,7 @@ class Elastification {
   std::shared_ptr<const Dataset> data_;  // that is learnt from
   JudgedData judged_;
   bool labels_ = false;
+  TeachingNote teaching_;
   double spent_before_ = 0;
   double reserve_ = 0;  // seconds for what comes after teaching
   std::optional<LatencyTable> table_;
@@ -164,6 +155,7 @@ Status Elastification::load() {
   LIMBER_ASSIGN(classifier_, load_classifier(job_, job_.image, control_));
   LIMBER_TRY(count_classes(classifier_.model.graph).status().in(job_.model));
   LIMBER_ASSIGN(data_, open_dataset(job_.data, {.split = Split::kTrain}));
+  if (is_unsaid(job_.image)) tell_doubts(job_, *data_, classifier_, control_);
   return use_labels();
 }
 
@@ -187,8 +179,8 @@ Status Elastification::go_on() {
   LIMBER_ASSIGN(const bool same, same_weights(model, *classifier_.model.params));
   if (!same)
     return invalid("{} was made from {} with other weights; give another output", job_.output, job_.model);
-  spent_before_ =
-      std::max(read_seconds(out_.folder.info, kSpentNote), read_seconds(out_.folder.info, kTaughtNote));
+  teaching_ = read_note<TeachingNote>(out_.folder.info.notes);
+  spent_before_ = std::max(teaching_.spent_s, teaching_.taught_s);
   reserve_ = kJudgingShare * std::max(0.0, left());
   return hold_out_images();
 }
@@ -296,14 +288,15 @@ Status Elastification::make() {
 }
 
 Status Elastification::save() {
-  out_.folder.info.notes[kSpentNote] = fmt::format("{:.1f}", spent_before_ + elapsed());
+  teaching_.spent_s = spent_before_ + elapsed();
+  put_note(out_.folder.info.notes, teaching_);
   return save_elastic(job_.output, out_.folder.model, out_.folder.info);
 }
 
 Status Elastification::teach() {
   ElasticFolder& folder = out_.folder;
   ElastifyOptions how;
-  how.seconds_before = read_seconds(folder.info, kTaughtNote);
+  how.seconds_before = teaching_.taught_s;
   how.seconds = how.seconds_before + std::max(0.0, left() - reserve_);
   how.distill = {.batch = job_.batch, .threads = threads_};
   how.rate = job_.rate;
@@ -328,8 +321,9 @@ Status Elastification::teach() {
     control_.progress({p.stage, p.seconds / p.of_seconds, text});
   };
   how.save = [&](double seconds, const std::vector<Variant>& chosen) {
-    folder.info.notes[kTaughtNote] = fmt::format("{:.1f}", seconds);
-    folder.info.notes[std::string(kTunedNote)] = tuned_note(folder.model, chosen);
+    teaching_.taught_s = seconds;
+    teaching_.tuned.clear();
+    for (const Variant& variant : chosen) teaching_.tuned.push_back(print(folder.model, variant));
     return save();
   };
   LIMBER_ASSIGN(const Elastified done, teach_alternatives(folder.model, data_, backends_, how));
@@ -340,7 +334,7 @@ Status Elastification::teach() {
 
 // What processes before this one did.
 Status Elastification::recall() {
-  out_.taught_s = read_seconds(out_.folder.info, kTaughtNote);
+  out_.taught_s = teaching_.taught_s;
   for (const Variant& variant : tuned_variants(out_.folder.model, out_.folder.info))
     out_.judged.push_back({variant, 0});
   return {};

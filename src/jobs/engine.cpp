@@ -36,15 +36,16 @@ Status check_symbols(const Graph& graph, const std::map<std::string, int64_t>& v
   return {};
 }
 
-// Shapes that put `batch` where the file fixes another first dimension.
-std::map<std::string, std::vector<int64_t>> with_batch(const Graph& graph, const LoadSpec& spec) {
+// Shapes that put `batch` where the file fixes a first dimension.
+std::map<std::string, std::vector<int64_t>> with_batch(const Graph& graph, const LoadSpec& spec,
+                                                       int64_t batch) {
   auto shapes = spec.shapes;
   for (ValueId input : graph.inputs()) {
     const Shape& shape = graph.type(input).shape;
-    if (shape.rank() == 0 || !shape[0].is_constant() || shape[0].value() == spec.batch) continue;
+    if (shape.rank() == 0 || !shape[0].is_constant() || shape[0].value() == batch) continue;
     auto& dims = shapes[graph.value(input).name];
     if (dims.empty()) dims.assign(static_cast<size_t>(shape.rank()), -1);
-    if (dims[0] < 0) dims[0] = spec.batch;
+    if (dims[0] < 0) dims[0] = batch;
   }
   return shapes;
 }
@@ -60,8 +61,11 @@ Result<Model> make_model(const std::function<Result<Model>(const InputShapes&)>&
   }
   LIMBER_ASSIGN(Model model, make({spec.shapes, spec.symbols}));
   LIMBER_TRY(check_shapes(model.graph, spec).in(name));
+  if (auto open = with_batch(model.graph, spec, kOpenDim); spec.open_batch && open != spec.shapes) {
+    if (auto made = make({std::move(open), spec.symbols}); made.ok()) return made;
+  }
   if (spec.batch <= 0) return model;
-  auto shapes = with_batch(model.graph, spec);
+  auto shapes = with_batch(model.graph, spec, spec.batch);
   if (shapes == spec.shapes) return model;
   auto again = make({std::move(shapes), spec.symbols});
   if (!again.ok()) return again.status().in(fmt::format("with batch {}", spec.batch));

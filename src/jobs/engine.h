@@ -16,6 +16,8 @@ struct LoadSpec {
   std::map<std::string, std::vector<int64_t>> shapes;  // input -> dimensions; -1 keeps the file's
   std::map<std::string, int64_t> symbols;              // named dimension -> value
   int64_t batch = 0;  // also replaces a first dimension that the file fixes; 0: leave it
+  // Such a dimension is left open instead, where the model can be: what is saved of it takes any batch then.
+  bool open_batch = false;
 };
 
 // A file, or "builtin:NAME".

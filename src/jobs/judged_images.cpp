@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "data/subset.h"
 
@@ -76,6 +77,38 @@ Result<JudgedData> open_seen(const std::string& spec, const ClassNames& expected
   std::shared_ptr<const Dataset> data = *std::move(part);
   const auto which = has_parts ? JudgedImages::Part::kTrain : JudgedImages::Part::kWhole;
   return JudgedData{data, {spec, which, static_cast<int64_t>(data->size())}};
+}
+
+std::optional<TrainingSplit> read_split(const CheckpointInfo& info) {
+  const auto share = info.options.find(TrainingSplit::kShareText);
+  const auto data = info.options.find(TrainingSplit::kDataText);
+  if (share == info.options.end() || data == info.options.end()) return std::nullopt;
+  TrainingSplit split{.seed = info.seed};
+  const auto parse = [](const std::string& text, auto& number, auto... how) {
+    const auto end = text.data() + text.size();
+    return std::from_chars(text.data(), end, number, how...).ptr == end;
+  };
+  const bool known = parse(share->second, split.share) && parse(data->second, split.data, 16);
+  return known ? std::optional(split) : std::nullopt;
+}
+
+Result<JudgedData> open_judged(const std::string& spec, Split split,
+                               const std::optional<TrainingSplit>& trained, const ClassNames& expected) {
+  using Part = JudgedImages::Part;
+  const auto judged = [&](std::shared_ptr<const Dataset> data, Part part) {
+    const auto count = static_cast<int64_t>(data->size());
+    return JudgedData{std::move(data), {spec, part, count}};
+  };
+  OpenOptions open{.split = split, .need_split = true, .expected = expected};
+  const Part part = split == Split::kTest ? Part::kTest : Part::kTrain;
+  auto found = open_dataset(spec, open);
+  if (found.ok()) return judged(*std::move(found), part);
+  if (found.status().code() != Code::kNotFound) return found.status();
+  open.need_split = false;
+  LIMBER_ASSIGN(std::shared_ptr<const Dataset> whole, open_dataset(spec, open));
+  if (!trained || digest_names(*whole) != trained->data) return judged(whole, Part::kGiven);
+  LIMBER_ASSIGN(const SplitDataset parts, hold_out_per_class(whole, trained->share, trained->seed));
+  return split == Split::kTest ? judged(parts.held, Part::kHeldOut) : judged(parts.rest, Part::kTrain);
 }
 
 }  // namespace limber

@@ -9,6 +9,7 @@
 #include "data/dataset.h"
 #include "jobs/job.h"
 #include "record/fields.h"
+#include "train/manifest.h"
 #include "variant/elastic_manifest.h"
 
 namespace limber {
@@ -18,7 +19,7 @@ struct JudgedImages {
     kTest,     // the data's own test part
     kTrain,    // its training part
     kGiven,    // what was given to judge by
-    kHeldOut,  // of data without parts those that nothing of the elastic model learnt from
+    kHeldOut,  // of data without parts those that nothing learnt from
     kWhole,    // any of data without parts: also such as something learnt from
   };
   std::string data;
@@ -63,5 +64,23 @@ Result<JudgedData> open_unseen(const std::string& spec, const ElasticInfo& info,
                                const JobControl& control);
 // The training part, or all of data without parts.
 Result<JudgedData> open_seen(const std::string& spec, const ClassNames& expected);
+
+// How a training held images of data without parts out: a share of each class, drawn with its seed.
+struct TrainingSplit {
+  double share = 0;
+  uint64_t seed = 0;
+  uint64_t data = 0;  // digest_names() of all images
+
+  bool operator==(const TrainingSplit&) const = default;
+  static constexpr const char* kShareText = "val-share";  // among a checkpoint's options
+  static constexpr const char* kDataText = "val-of";
+};
+// Nothing when the training held nothing out, or does not say of what.
+std::optional<TrainingSplit> read_split(const CheckpointInfo& info);
+
+// The part of `spec` that is asked for. Of data without parts the images that a training of `trained` held
+// out, or those it learnt from, where it was made with these data; else all of them.
+Result<JudgedData> open_judged(const std::string& spec, Split split,
+                               const std::optional<TrainingSplit>& trained, const ClassNames& expected);
 
 }  // namespace limber

@@ -45,6 +45,22 @@ Result<std::vector<std::string>> find_images(const std::vector<std::string>& pla
   return files;
 }
 
+// Images of which nobody says what they show.
+class Unlabelled : public Dataset {
+ public:
+  explicit Unlabelled(const std::vector<std::string>& files) : Dataset({""}), files_(files) {}
+  size_t size() const override { return files_.size(); }
+  Result<Sample> get(size_t index) const override {
+    LIMBER_ASSIGN(Tensor image, load_image(files_[index]));
+    return Sample{std::move(image), 0};
+  }
+  int64_t label(size_t /*index*/) const override { return 0; }
+  std::string name(size_t index) const override { return files_[index]; }
+
+ private:
+  const std::vector<std::string>& files_;
+};
+
 // Reads images into rows, all threads at once. `problems` has what went wrong with each, or nothing.
 void read_rows(std::span<const std::string> files, const Preprocessor& preprocessor, Tensor& batch,
                std::vector<Status>& problems) {
@@ -82,15 +98,18 @@ Result<std::optional<PredictResult>> run_predict(const PredictJobOptions& option
     use_recorded(o.image, recorded->input);
     if (o.classes.empty()) o.classes = recorded->classes;
   }
-  if (o.batch == 0) o.batch = std::min<int64_t>(kPredictBatch, static_cast<int64_t>(files.size()));
-  LIMBER_ASSIGN(const Classifier classifier, load_classifier(o, o.image, control));
-  LIMBER_TRY(count_classes(classifier.model.graph).status());
+  const int64_t at_once = std::min<int64_t>(kPredictBatch, static_cast<int64_t>(files.size()));
+  LIMBER_ASSIGN(const Classifier classifier, load_classifier(o, at_once, o.image, control));
+  LIMBER_ASSIGN(const int64_t outputs, count_classes(classifier.model.graph));
+  if (outputs < 2)
+    return invalid("{} gives one number for an image; a classifier tells 2 classes or more", o.model);
   LIMBER_ASSIGN(const Preprocessor preprocessor, Preprocessor::make(classifier.input));
   Model model = classifier.model;
   model.graph = logits_of(model.graph);
   LIMBER_ASSIGN(const auto plan, build(model, o, false, control));
   LIMBER_ASSIGN(const auto session, Session::create(plan));
   const ThreadScope threads(plan->threads);
+  if (is_unsaid(o.image)) tell_doubts(o.model, Unlabelled(files), classifier.input, *session, control);
   Tensor batch = session->input(0);
   const auto size = static_cast<size_t>(batch.shape().dim(0));
 

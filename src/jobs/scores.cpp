@@ -9,7 +9,7 @@
 namespace limber {
 namespace {
 
-constexpr size_t kMaxLabelBytes = size_t{16} << 20;
+constexpr size_t kMaxLabelBytes = size_t{16} << 20;  // read of a list of labels
 
 // [N, classes] with any number of trailing ones.
 bool is_class_scores(const Tensor& tensor) {

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "jobs/confirm.h"
 #include "jobs/search_journal.h"
+#include "record/record_file.h"
 #include "supernet/teach/tune.h"
 
 namespace limber {
@@ -96,6 +97,29 @@ Status complete(const ElasticWork& work, const SearchSpace& space, const std::ve
   return {};
 }
 
+std::optional<double> limit(double value) { return value > 0 ? std::optional(value) : std::nullopt; }
+
+SearchRecord record_of(const SearchJobOptions& job, const ElasticWork& work, const SearchOutcome& outcome) {
+  SearchRecord record{.judged = work.judgement(outcome.images), .limit_s = outcome.limit_s};
+  if (job.latency == 0) record.latency_share = job.latency_share;
+  record.margin = job.margin;
+  record.evaluations = job.evaluations;
+  record.max_params = limit(job.max_params);
+  record.max_memory = limit(static_cast<double>(job.max_memory));
+  record.max_flops = limit(job.max_flops);
+  record.variant = print(outcome.model, outcome.best.variant);
+  record.within = outcome.within;
+  record.predicted_s = outcome.best.seconds;
+  record.measured_s = outcome.best_s;
+  record.accuracy = outcome.best.accuracy;
+  record.original_s = outcome.original_s;
+  record.original_accuracy = outcome.original_accuracy;
+  record.evaluated = static_cast<int64_t>(outcome.evaluated);
+  record.known = static_cast<int64_t>(outcome.known);
+  record.seconds = outcome.seconds;
+  return record;
+}
+
 }  // namespace
 
 Status check(const SearchJobOptions& job) {
@@ -156,11 +180,12 @@ Result<SearchOutcome> run_search(const SearchJobOptions& job, const JobControl& 
   LIMBER_ASSIGN(SearchOutcome outcome, find_variant(job, *work, control));
   if (outcome.stopped) return outcome;
   outcome.seconds = now_seconds() - start;
-  write_search_times(work->folder.info, {{"loading", loaded - start},
-                                         {"timing", timed - loaded},
-                                         {"evaluation", outcome.evaluation_s},
-                                         {"confirmation", outcome.confirmation_s}});
-  LIMBER_TRY(save_elastic_info(work->folder.path, work->folder.info));
+  SearchRecord record = record_of(job, *work, outcome);
+  record.parts = {{"loading", loaded - start},
+                  {"timing", timed - loaded},
+                  {"evaluation", outcome.evaluation_s},
+                  {"confirmation", outcome.confirmation_s}};
+  LIMBER_TRY(append_history(work->folder.path, record_line(record)));
   return outcome;
 }
 

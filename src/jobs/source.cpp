@@ -27,7 +27,7 @@ Result<std::string> model_file(const std::string& name, const JobControl& contro
 Result<Model> load(const ModelSource& source, const JobControl& control) {
   const double start = now_seconds();
   LIMBER_ASSIGN(const std::string name, model_file(source.model, control));
-  LIMBER_ASSIGN(Model model, load_model(name, {source.shapes, source.dims, source.batch}));
+  LIMBER_ASSIGN(Model model, load_model(name, {source.shapes, source.dims, source.batch, source.open_batch}));
   control.note(NoteKind::kInfo, fmt::format("loaded {}: {} nodes in {:.1f} ms", source.model,
                                             model.graph.num_nodes(), 1e3 * (now_seconds() - start)));
   return model;

@@ -14,8 +14,9 @@
 namespace limber {
 
 struct ModelSource {
-  std::string model;  // ONNX file, folder of a training or of a checkpoint, or "builtin:NAME"
-  int64_t batch = 0;  // first dimension of the inputs; 0: what the file says or the job needs
+  std::string model;        // ONNX file, folder of a training or of a checkpoint, or "builtin:NAME"
+  int64_t batch = 0;        // first dimension of the inputs; 0: what the file says or the job needs
+  bool open_batch = false;  // as in LoadSpec
   std::map<std::string, int64_t> dims;                 // open dimension -> value
   std::map<std::string, std::vector<int64_t>> shapes;  // input -> dimensions; -1 keeps the file's
 };

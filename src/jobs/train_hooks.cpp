@@ -86,4 +86,11 @@ std::string shortfall(const Selection& selection, double rho) {
                      rho, 100 * selection.share);
 }
 
+std::string never_chose(int64_t updates, double rho) {
+  return fmt::format(
+      "rho {:g} has saved no time: the {} updates of this training were over before it was known what each "
+      "tensor costs; train for more epochs, or with a smaller batch",
+      rho, updates);
+}
+
 }  // namespace limber

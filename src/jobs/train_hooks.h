@@ -47,5 +47,7 @@ class ElasticTeller : public TrainerHook {
 // A choice whose steps take more of the time of all than was asked for; empty when they do not. That a
 // choice is beyond the budget of its interval alone is no news: budgets fall in the course of a training.
 std::string shortfall(const Selection& selection, double rho);
+// Of a training that was over before its first choice.
+std::string never_chose(int64_t updates, double rho);
 
 }  // namespace limber

@@ -88,6 +88,8 @@ Result<TrainResult> train(const TrainJobOptions& options, TrainStart start, RunF
   LIMBER_ASSIGN(const auto trainer, Trainer::create(std::move(inputs), settings.trainer));
   LIMBER_TRY(tell_plan(*trainer, control));
   LIMBER_ASSIGN(result.summary, trainer->run());
+  if (elastic != nullptr && elastic->summary().empty() && result.summary.ending == Ending::kFinished)
+    control.note(NoteKind::kWarning, never_chose(result.summary.state.step, elastic->rho()));
   for (const std::string& message : trainer->skip_messages())
     control.note(NoteKind::kWarning, "skipped: " + message);
   return result;

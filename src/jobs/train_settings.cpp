@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kTrainBatch = 32;
 constexpr double kDefaultRho = 0.5;
-constexpr double kMany = 1e9;
+constexpr double kMany = 1e9;  // epochs, updates or a norm: no limit that anybody meets
 
 struct Range {
   const char* name;

@@ -2,6 +2,7 @@
 
 #include "data/subset.h"
 #include "jobs/identity.h"
+#include "jobs/judged_images.h"
 #include "train/head.h"
 #include "train/init.h"
 
@@ -9,7 +10,6 @@ namespace limber {
 namespace {
 
 constexpr const char* kModelText = "model";
-constexpr const char* kHeldOutText = "val-share";
 
 // --- images
 // -------------------------------------------------------------------------------------------------
@@ -22,10 +22,11 @@ Result<std::shared_ptr<const Dataset>> open_part(const std::string& spec, const 
 Status hold_images_out(const TrainJobOptions& options, TrainStart& start, const JobControl& control) {
   const size_t all = start.data->size();
   LIMBER_ASSIGN(SplitDataset parts, hold_out_per_class(start.data, options.validation_share, options.seed));
+  start.options[TrainingSplit::kShareText] = fmt::format("{}", options.validation_share);
+  start.options[TrainingSplit::kDataText] = fmt::format("{:016x}", digest_names(*start.data));
   start.data = std::move(parts.rest);
   start.validation = std::move(parts.held);
   start.validated_on = ValidatedOn::kHeldOut;
-  start.options[kHeldOutText] = fmt::format("{}", options.validation_share);
   control.note(
       NoteKind::kNote,
       fmt::format("{} has no test part: {} of its {} images, some of each class, are held out to evaluate on "
@@ -88,7 +89,7 @@ bool is_norm(const Graph& graph, const Node& node) {
 
 // Deep networks whose normalisation was folded into the weights diverge at rates that are usual otherwise.
 void warn_without_norms(const Graph& graph, const JobControl& control) {
-  constexpr int64_t kDeep = 10;
+  constexpr int64_t kDeep = 10;  // convolutions that make a network deep
   int64_t convolutions = 0, norms = 0;
   for (const Node& node : graph.nodes()) {
     convolutions += node.op == OpKind::kConv ? 1 : 0;
@@ -147,8 +148,16 @@ Status check_same_model(const TrainJobOptions& options, const OptionTexts& befor
 Status check_same_input(const Preprocess& before, const Preprocess& now) {
   if (before == now) return {};
   return invalid(
-      "images become {}, the training was begun with {}; use that, or another folder to begin anew",
+      "images are prepared as {}, the training was begun with {}; use that, or another folder to begin anew",
       describe(now), describe(before));
+}
+
+// What is trained may be used with another number of images at a time than its file was made for.
+Result<Classifier> load_trainable(const TrainJobOptions& options, const ImageOptions& image,
+                                  const JobControl& control) {
+  ModelSource source = options;
+  source.open_batch = true;
+  return load_classifier(source, image, control);
 }
 
 }  // namespace
@@ -156,8 +165,12 @@ Status check_same_input(const Preprocess& before, const Preprocess& now) {
 Result<TrainStart> begin_training(const TrainJobOptions& options, const JobControl& control) {
   TrainStart start;
   LIMBER_TRY(open_images(options, {}, start, control));
-  LIMBER_ASSIGN(Classifier classifier, load_classifier(options, options.image, control));
+  ImageOptions image = options.image;
+  LIMBER_ASSIGN(const auto recorded, checkpoint_of(options.model));
+  if (recorded) use_recorded(image, recorded->input);
+  LIMBER_ASSIGN(Classifier classifier, load_trainable(options, image, control));
   LIMBER_ASSIGN(start.options[kModelText], identity_of(classifier.model));
+  if (is_unsaid(image) && !options.from_scratch) tell_doubts(options, *start.data, classifier, control);
   if (options.from_scratch)
     LIMBER_TRY(initialise(classifier.model.graph, *classifier.model.params, options.seed).status());
   LIMBER_TRY(fit_head(options, classifier.model, *start.data, control));
@@ -174,7 +187,7 @@ Result<TrainStart> go_on(const TrainJobOptions& options, Checkpoint checkpoint, 
   LIMBER_TRY(check_same_data(info.options, *start.data, options.data));
   ImageOptions image = options.image;
   use_recorded(image, info.input);
-  LIMBER_ASSIGN(const Classifier before, load_classifier(options, image, control));
+  LIMBER_ASSIGN(const Classifier before, load_trainable(options, image, control));
   LIMBER_TRY(check_same_input(info.input, before.input));
   LIMBER_ASSIGN(start.options[kModelText], identity_of(before.model));
   LIMBER_TRY(check_same_model(options, info.options, start.options[kModelText]));
@@ -182,7 +195,8 @@ Result<TrainStart> go_on(const TrainJobOptions& options, Checkpoint checkpoint, 
   TrainSettings settings = settle(options);
   settings.trainer.input = start.input;
   OptionTexts now = describe(settings);
-  if (start.options.contains(kHeldOutText)) now[kHeldOutText] = start.options[kHeldOutText];
+  if (start.validated_on == ValidatedOn::kHeldOut)
+    now[TrainingSplit::kShareText] = start.options[TrainingSplit::kShareText];
   LIMBER_TRY(check_same(info.options, now, control));
   control.note(NoteKind::kNote,
                fmt::format("going on after step {} (epoch {}, batch {}) from {}", info.state.step,

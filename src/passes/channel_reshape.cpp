@@ -89,7 +89,7 @@ class Judge {
   explicit Judge(const Rule& rule) : rule_(rule) {}
 
   int fitness(ValueId v, int axis, int depth = 0) const {
-    constexpr int kMaxDepth = 12;
+    constexpr int kMaxDepth = 12;  // readers one behind the other; a bound, since paths multiply
     if (depth > kMaxDepth) return kPoor;
     if (rule_.graph.is_output(v)) return kUnfit;
     int worst = kBatchLike;

@@ -52,7 +52,7 @@ std::optional<Scores> product_scores(const Rewriter& r, ValueId v) {
   return scores;
 }
 
-constexpr int kMaxMasks = 3;
+constexpr int kMaxMasks = 3;  // additions one after the other that are looked at
 
 // x and the mask of v = x + mask, where x has the type of v; tries the operand that is not static first.
 std::optional<std::pair<ValueId, ValueId>> as_masked(const Rewriter& r, ValueId v) {

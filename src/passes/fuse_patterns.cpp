@@ -8,7 +8,7 @@
 namespace limber {
 namespace {
 
-constexpr size_t kMaxFactors = 6;
+constexpr size_t kMaxFactors = 6;  // of a product that are looked at; a bound on the search
 
 // The factors of a product, through every Mul that serves only this product and every multiplication by
 // a constant. Constants are multiplied together.
@@ -118,7 +118,7 @@ bool is_power(const Product& p, const Rewriter& r, ValueId x, size_t exponent) {
 
 // sqrt(2/pi) * (x + 0.044715 x^3), or x * sqrt(2/pi) * (1 + 0.044715 x^2).
 bool is_tanh_argument(const Rewriter& r, ValueId z, ValueId x) {
-  constexpr double kCubic = 0.044715;
+  constexpr double kCubic = 0.044715;  // of the paper (Hendrycks and Gimpel), in every framework
   const Product outer = product_of(r, z);
   const double root = std::sqrt(2 / std::numbers::pi);
   if (!close(outer.constant, root)) return false;

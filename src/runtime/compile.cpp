@@ -3,21 +3,21 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
 #include "runtime/lower.h"
 #include "runtime/session.h"
+#include "runtime/timing.h"
 
 namespace limber {
 namespace {
 
 Status check_sizes(const Graph& graph, size_t max_bytes) {
   for (const Value& value : graph.values()) {
-    const auto elements = checked_elements(value.type.shape.dims(),
-                                           static_cast<int64_t>(max_bytes / dtype_size(value.type.dtype)));
+    const size_t most = std::min<size_t>(max_bytes / dtype_size(value.type.dtype), INT64_MAX);
+    const auto elements = checked_elements(value.type.shape.dims(), static_cast<int64_t>(most));
     if (!elements) {
       return error(Code::kResourceExhausted, "'{}' has type {}, larger than the allowed {} bytes", value.name,
                    value.type.to_string(), max_bytes);
@@ -57,40 +57,36 @@ Result<std::shared_ptr<const Plan>> make_plan(const Job& job, Assignment assignm
   return std::shared_ptr<const Plan>(std::move(plan));
 }
 
-double median_of_runs(Session& session, int runs, std::vector<double>& times) {
-  for (int r = 0; r < runs; ++r) {
-    const double start = now_seconds();
-    static_cast<void>(session.run().ok());
-    times.push_back(now_seconds() - start);
-  }
-  std::vector<double> sorted = times;
-  std::sort(sorted.begin(), sorted.end());
-  return sorted[sorted.size() / 2];
-}
-
 // In training memory counts as well: four percent less of it are worth one percent of time.
 double handicap(const Plan& plan, const Plan& other) {
   if (plan.updates.empty() || other.arena_bytes == 0) return 1;
   return 1 + (static_cast<double>(plan.arena_bytes) / static_cast<double>(other.arena_bytes) - 1) / 4;
 }
 
-// Is `challenger` faster? The two take turns, so that whatever the machine does meanwhile hits both.
-bool is_faster(Session& challenger, Session& champion) {
-  std::vector<double> first, second;
-  median_of_runs(challenger, 1, first);
-  const double once = median_of_runs(champion, 1, second);
-  first.clear();
-  second.clear();
-  // Turns of 20 ms, or one run of a slow network: long against a switch of caches, short against what else
-  // happens on a machine. At most 50 runs, since each is kept for the median.
-  const int slice = std::clamp(static_cast<int>(0.02 / std::max(once, 1e-6)), 1, 50);
-  constexpr int kMostTurns = 6;
+// Is `challenger` faster?
+Result<bool> is_faster(Session& challenger, Session& champion) {
+  // Inputs are whatever is in memory: a run that fails on them took its time, too.
+  const auto run = [](Session& session) {
+    static_cast<void>(session.run().ok());
+    return Status();
+  };
+  LIMBER_ASSIGN(const double once, time_once([&] { return run(champion); }));
+  // Rounds of 10 ms, or one run of a slow network: long against a switch of caches, short against what else
+  // happens on a machine.
+  constexpr double kRoundSeconds = 0.01;
+  constexpr int kMostRuns = 50, kMostRounds = 12;
+  TurnTimer timer({.runs = std::clamp(static_cast<int>(kRoundSeconds / std::max(once, 1e-6)), 1, kMostRuns)});
+  timer.add([&](std::vector<double>& /*parts*/) { return run(challenger); });
+  timer.add([&](std::vector<double>& /*parts*/) { return run(champion); });
+  // Two rounds of a slow network must do; what is quick can wait for a quartile.
+  const size_t least = once < kRoundSeconds ? static_cast<size_t>(TimingOptions{}.min_rounds) : 2;
   double a = 0, b = 0;
-  for (int turn = 0; turn < kMostTurns; ++turn) {
-    a = median_of_runs(challenger, slice, first);
-    b = median_of_runs(champion, slice, second);
-    const bool clear = a > 1.05 * b || b > 1.05 * a;  // beyond the noise of medians on a quiet machine
-    if (clear && turn > 0) break;
+  for (int round = 0; round < kMostRounds; ++round) {
+    LIMBER_TRY(timer.round());
+    a = timer.seconds(0);
+    b = timer.seconds(1);
+    const bool clear = a > 1.05 * b || b > 1.05 * a;  // beyond the noise of quick times on a quiet machine
+    if (clear && timer.rounds() >= least) break;
   }
   return a * handicap(challenger.plan(), champion.plan()) < b;
 }
@@ -130,7 +126,10 @@ Result<size_t> fastest(const Job& job, const std::vector<Assignment>& assignment
     LIMBER_ASSIGN(auto plan, make_plan(job, assignments[i], std::move(params)));
     LIMBER_ASSIGN(auto challenger, job.snapshot ? Session::create(std::move(plan), *job.snapshot)
                                                 : Session::create(std::move(plan), memory));
-    if (champion && !is_faster(*challenger, *champion)) continue;
+    if (champion) {
+      LIMBER_ASSIGN(const bool faster, is_faster(*challenger, *champion));
+      if (!faster) continue;
+    }
     champion = std::move(challenger);
     winner = i;
   }
@@ -201,7 +200,7 @@ Result<std::map<std::string, int64_t>> bind_dimensions(const Graph& graph, const
   for (ValueId input : graph.inputs()) {
     for (const Dim& dim : graph.type(input).shape) {
       if (dim.is_constant() || values.contains(std::string(dim.symbol().name()))) continue;
-      return invalid("input '{}' {}: dimension '{}' has no value; give one ({}=NUMBER)",
+      return invalid("input '{}' {}: dimension '{}' has no value; give one (dim {}=NUMBER)",
                      graph.value(input).name, graph.type(input).to_string(), dim.symbol().name(),
                      dim.symbol().name());
     }

@@ -6,6 +6,7 @@
 #include "base/median.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "runtime/timing.h"
 
 namespace limber {
 namespace {
@@ -342,18 +343,14 @@ Status Session::bind() {
 Result<Profile> Session::profile(int runs) {
   LIMBER_TRY(run());
   Profile profile;
-  std::vector<double> totals;
-  for (int r = 0; r < runs; ++r) {
-    const double start = now_seconds();
-    LIMBER_TRY(run());
-    totals.push_back(now_seconds() - start);
-  }
-  profile.total_s = median(totals);
+  const auto count = static_cast<size_t>(runs);
+  LIMBER_ASSIGN(auto totals, time_each([this] { return run(); }, 0, count, count));
+  profile.total_s = median(std::move(totals));
 
   std::vector<std::vector<double>> times(kernels_.size());
-  std::vector<double> seconds(kernels_.size());
+  std::vector<double> seconds;
   for (int r = 0; r < runs; ++r) {
-    run_steps(seconds);
+    LIMBER_TRY(run_timed(seconds));
     for (size_t k = 0; k < kernels_.size(); ++k) times[k].push_back(seconds[k]);
   }
   for (size_t k = 0; k < kernels_.size(); ++k) {

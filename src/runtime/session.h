@@ -68,7 +68,7 @@ class Session {
   void suspend();
   Status resume() { return weights_->state() == state_ ? Status() : refresh(); }
 
-  // Runs `runs` times as it is, then `runs` times with a clock around every step.
+  // Runs `runs` times as it is, then `runs` times with a clock around every step. REQUIRES: runs > 0
   Result<Profile> profile(int runs);
 
  private:

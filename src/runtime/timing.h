@@ -6,11 +6,13 @@
 // comes and goes during three quarters of them does not either. Things that are compared take turns in every
 // round, and each round is corrected by how slow the machine was in it, as all things together tell.
 //
-// Everything that promises or compares times goes by this: the tuner, latency tables, search, the demo,
-// the benches. What people are shown of a distribution (median, p95) is said as such beside it.
+// Everything that promises or compares times goes by this: the tuner, the choice among whole plans, latency
+// tables, search, the demo, the benches. What people are shown of a distribution (median, p95) comes from
+// time_each() and is said as such beside it.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -24,7 +26,9 @@ struct TimingOptions {
   double seconds = 0.05;  // about so long each thing runs in all, warm-up apart
   int min_rounds = 4;     // the least that has a quartile
   int max_rounds = 67;
-  int runs = 3;     // of a round; where things take turns, one before them gets the caches back
+  // Of a round; where things take turns, one before them gets the caches back, unless a run is so long that
+  // it does not matter.
+  int runs = 3;
   int warm_up = 2;  // runs before the first round
 };
 
@@ -68,6 +72,13 @@ class TurnTimer {
   std::vector<Thing> things_;
   std::vector<double> scratch_;
 };
+
+// Seconds of one run, by the clock.
+Result<double> time_once(const std::function<Status()>& run);
+// The same of one run after the other: at least `least`, then until `seconds` are over or there are `most`.
+// Of their distribution, for people; it says more of what else the machine does than of the thing.
+Result<std::vector<double>> time_each(const std::function<Status()>& run, double seconds, size_t least,
+                                      size_t most = SIZE_MAX);
 
 // The quick time of one thing.
 Result<double> time_quick(const std::function<Status()>& run, const TimingOptions& options = {});

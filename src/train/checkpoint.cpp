@@ -23,8 +23,8 @@ constexpr const char* kManifest = "manifest.json";
 constexpr const char* kGraph = "graph.txt";
 constexpr const char* kModel = "model.onnx";
 constexpr const char* kWeights = "weights.safetensors";
-constexpr size_t kMaxManifest = size_t{64} << 20;
-constexpr size_t kMaxGraph = size_t{256} << 20;
+constexpr size_t kMaxManifest = size_t{64} << 20;  // bytes that are read of a stranger's files:
+constexpr size_t kMaxGraph = size_t{256} << 20;    // a hundred times what large models have
 constexpr std::string_view kOptimizer = "optimizer/";
 constexpr std::string_view kConstant = "limber.constant/";
 

@@ -10,8 +10,8 @@
 namespace limber {
 namespace {
 
-constexpr double kEmbeddingDeviation = 0.02;
-constexpr float kPreluSlope = 0.25F;
+constexpr double kEmbeddingDeviation = 0.02;  // as BERT and ViT initialise theirs
+constexpr float kPreluSlope = 0.25F;          // of the paper (He et al. 2015), as in PyTorch
 
 Random stream(std::string_view name, uint64_t seed) { return Random(Hasher().add(seed).add(name).digest()); }
 

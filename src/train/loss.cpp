@@ -134,28 +134,7 @@ ValueId dice(Writer& w, Graph& graph, ValueId logits) {
 
 }  // namespace
 
-TargetKind target_kind(const LossOptions& options, bool soft) {
-  switch (options.kind) {
-    case LossKind::kCrossEntropy:
-      return soft ? TargetKind::kSoft : TargetKind::kLabels;
-    case LossKind::kEntropy:
-    case LossKind::kInfoMax:
-      return TargetKind::kNone;
-    default:
-      return TargetKind::kSoft;
-  }
-}
-
 std::string_view loss_name(LossKind kind) { return kNames[static_cast<size_t>(kind)]; }
-
-Result<LossKind> parse_loss(std::string_view name) {
-  std::string known;
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames[i] == name) return static_cast<LossKind>(i);
-    known += fmt::format("{}{}", i == 0 ? "" : ", ", kNames[i]);
-  }
-  return invalid("no loss is called '{}'; there are: {}", name, known);
-}
 
 Result<ValueId> add_loss(Graph& graph, ValueId logits, const LossOptions& options, bool soft) {
   const TensorType type = graph.type(logits);

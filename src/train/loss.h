@@ -23,19 +23,11 @@ struct LossOptions {
   double temperature = 1;      // kKl
 };
 
-// What the loss compares with, and the input of the graph it comes through.
-enum class TargetKind : uint8_t {
-  kNone,
-  kLabels,  // input "labels": i64, the logits' shape without axis 1
-  kSoft,    // input "targets": like the logits
-};
-TargetKind target_kind(const LossOptions& options, bool soft);
-
 std::string_view loss_name(LossKind kind);
-Result<LossKind> parse_loss(std::string_view name);  // the message lists the names
 
-// Adds the loss of `logits` [N, classes, ..] and the inputs it needs; returns the scalar. `soft` asks for
-// soft targets where labels would do. REQUIRES: constant shapes
+// Adds the loss of `logits` [N, classes, ..] and the input it compares with, if any: "labels" (i64, the
+// logits' shape without axis 1) or "targets" (like the logits). Returns the scalar. `soft` asks for soft
+// targets where labels would do. REQUIRES: constant shapes
 Result<ValueId> add_loss(Graph& graph, ValueId logits, const LossOptions& options, bool soft);
 
 }  // namespace limber

@@ -14,14 +14,6 @@ namespace {
 constexpr std::array<std::string_view, 3> kOptimizers = {"sgd", "adam", "adamw"};
 constexpr std::array<std::string_view, 3> kSchedules = {"constant", "step", "cosine"};
 
-template <typename Kind, size_t kCount>
-Result<Kind> parse_name(const std::array<std::string_view, kCount>& names, std::string_view what,
-                        std::string_view name) {
-  const auto it = std::find(names.begin(), names.end(), name);
-  if (it != names.end()) return static_cast<Kind>(it - names.begin());
-  return invalid("no {} is called '{}'; there are: {}", what, name, fmt::join(names, ", "));
-}
-
 class OptimizerWriter {
  public:
   OptimizerWriter(Graph& graph, ValueId rate, const OptimizerOptions& options)
@@ -124,13 +116,7 @@ class OptimizerWriter {
 }  // namespace
 
 std::string_view optimizer_name(OptimizerKind kind) { return kOptimizers[static_cast<size_t>(kind)]; }
-Result<OptimizerKind> parse_optimizer(std::string_view name) {
-  return parse_name<OptimizerKind>(kOptimizers, "optimizer", name);
-}
 std::string_view schedule_name(ScheduleKind kind) { return kSchedules[static_cast<size_t>(kind)]; }
-Result<ScheduleKind> parse_schedule(std::string_view name) {
-  return parse_name<ScheduleKind>(kSchedules, "schedule", name);
-}
 
 Status add_optimizer(Graph& graph, const std::vector<Trained>& trained, ValueId rate,
                      const OptimizerOptions& options) {

@@ -24,7 +24,6 @@ struct OptimizerOptions {
 };
 
 std::string_view optimizer_name(OptimizerKind kind);
-Result<OptimizerKind> parse_optimizer(std::string_view name);
 
 // A parameter and its gradient in a graph.
 struct Trained {
@@ -53,7 +52,6 @@ struct ScheduleOptions {
 };
 
 std::string_view schedule_name(ScheduleKind kind);
-Result<ScheduleKind> parse_schedule(std::string_view name);
 // The rate of step number `step` (from 0) of `total`.
 double rate_at(const ScheduleOptions& options, int64_t step, int64_t total);
 

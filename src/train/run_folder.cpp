@@ -8,7 +8,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxPointer = 256;
+constexpr size_t kMaxPointer = 256;  // bytes: it holds the name of a folder of 10 digits
 
 const char* pointer_name(Which which) { return which == Which::kLast ? "last" : "best"; }
 std::string checkpoints_in(const std::string& run) { return run + "/checkpoints"; }

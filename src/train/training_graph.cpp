@@ -44,16 +44,22 @@ constexpr std::array kFinish = {
 };
 
 // Every BatchNorm uses the statistics of the batch; the running ones are updated. Statistics that are
-// computed, or shared by two layers, cannot be kept up to date: such layers stay as they are.
+// computed, or that anything else uses too, cannot be kept up to date: such layers stay as they are.
 void use_batch_statistics(Graph& graph) {
-  std::set<ValueId> seen;
+  std::vector<int> uses(graph.num_values(), 0);
+  for (const Node& node : graph.nodes()) {
+    for (const ValueId v : node.inputs) {
+      if (v != kNoValue) ++uses[v.index];
+    }
+  }
+  const auto is_own = [&](ValueId v) {
+    return graph.value(v).role == Role::kParameter && uses[v.index] == 1;
+  };
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node node = graph.node(NodeId{n});
     if (node.op != OpKind::kBatchNorm && node.op != OpKind::kBatchNormTraining) continue;
     const ValueId mean = node.inputs[3], var = node.inputs[4];
-    const bool stored =
-        graph.value(mean).role == Role::kParameter && graph.value(var).role == Role::kParameter;
-    if (!stored || !seen.insert(mean).second || !seen.insert(var).second) continue;
+    if (!is_own(mean) || !is_own(var)) continue;
     if (node.op == OpKind::kBatchNorm) {
       graph.mutable_node(NodeId{n}).op = OpKind::kBatchNormTraining;
       graph.mutable_node(NodeId{n}).attrs.set("momentum", kRunningMomentum);
@@ -274,13 +280,6 @@ class StepBuilder {
 }  // namespace
 
 std::string_view batch_norm_name(BatchNormMode mode) { return kBatchNormNames[static_cast<size_t>(mode)]; }
-
-Result<BatchNormMode> parse_batch_norm(std::string_view name) {
-  const auto it = std::find(kBatchNormNames.begin(), kBatchNormNames.end(), name);
-  if (it != kBatchNormNames.end()) return static_cast<BatchNormMode>(it - kBatchNormNames.begin());
-  return invalid("no mode of batch normalisation is called '{}'; there are: {}", name,
-                 fmt::join(kBatchNormNames, ", "));
-}
 
 Result<Graph> prepare_model(const Graph& model, const StepOptions& options) {
   if (model.outputs().empty()) return invalid("the model has no output to train");

@@ -20,7 +20,6 @@ enum class BatchNormMode : uint8_t {
 };
 
 std::string_view batch_norm_name(BatchNormMode mode);  // "batch", "frozen", "auto"
-Result<BatchNormMode> parse_batch_norm(std::string_view name);
 
 // What a step does with its gradients.
 enum class Phase : uint8_t {

@@ -199,14 +199,73 @@ TEST(Predict, CsvAndJsonOfAFolder) {
   const json out = json_of(limber_program(command + "--json"));
   ASSERT_EQ(out["predictions"].size(), 2U);
   EXPECT_GE(out["predictions"][0]["top"][0]["confidence"], out["predictions"][1]["top"][0]["confidence"]);
-  const Outcome csv = limber_program(command + "--format csv -o " + (folder / "answers.csv"));
+  const Outcome csv = limber_program(command + "-o " + (folder / "answers.csv"));
   ASSERT_EQ(csv.code, 0) << csv.err;
   const std::string text = read_text(folder / "answers.csv");
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);
   EXPECT_TRUE(contains(text, "a,b.png\",")) << text;
 }
 
+TEST(Compare, TableAndJson) {
+  const std::string command =
+      "compare builtin:resnet8 builtin:resnet14 --data synthetic:count=40 --seconds 0.1 ";
+  const json out = json_of(limber_program(command + "--json"));
+  EXPECT_EQ(out["images"], 40);
+  EXPECT_LT(out["a"]["parameters"], out["b"]["parameters"]);
+  EXPECT_GT(out["latency_ratio"], 0);
+  const auto right = [&](const char* side, const char* alone) {
+    const double images = out["both_right"].get<double>() + out[alone].get<double>();
+    EXPECT_NEAR(out[side]["accuracy"], images / 40, 1e-9);
+  };
+  right("a", "only_a_right");
+  right("b", "only_b_right");
+  const Outcome table = limber_program(command);
+  ASSERT_EQ(table.code, 0) << table.err;
+  for (const char* part : {"A: builtin:resnet8", "B: builtin:resnet14", "accuracy", "latency", "parameters",
+                           "40 images of the test part of synthetic:count=40"})
+    EXPECT_TRUE(contains(table.out, part)) << part << "\n" << table.out;
+  expect_error(limber_program("compare builtin:resnet8 nothing.onnx"), 1, "nothing.onnx");
+  expect_error(limber_program("compare builtin:resnet8 builtin:resnet8 --variant-a original"), 2,
+               "builtin:resnet8 is no elastic model");
+}
+
+TEST(Doctor, TextAndJson) {
+  const Outcome text = limber_program("doctor");
+  ASSERT_EQ(text.code, 0) << text.err;
+  for (const char* part :
+       {"limber ", "kernels", "CPU", "cores", "memory", "ceiling", "network", "tuning", "What is slow here"})
+    EXPECT_TRUE(contains(text.out, part)) << part << "\n" << text.out;
+  const json out = json_of(limber_program("doctor --json --threads 1"));
+  EXPECT_FALSE(out.is_discarded());
+  EXPECT_EQ(out["threads"], 1);
+  expect_error(limber_program("doctor --threads few"), 2, "--threads");
+}
+
+// Redirected by the shell's last word on it: what limber_program() adds is commented out.
+int code_of(const std::string& command) { return limber_program(command + "; exit $? #").code; }
+
+TEST(Commands, OutputThatCannotBeWrittenIsAFailure) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  EXPECT_EQ(code_of("check builtin:resnet8 2>/dev/null >/dev/full"), 1);
+  EXPECT_EQ(code_of("inspect builtin:resnet14 --graph 2>/dev/null >/dev/full"), 1);  // more than a buffer
+  const Folder folder;
+  EXPECT_EQ(code_of("train builtin:resnet8 --data synthetic:count=32 --epochs 1 --batch 16 -o " +
+                    (folder / "run") + " >/dev/null 2>/dev/full"),
+            0)
+      << "what nobody can read is not the work";
+}
+
+TEST(Commands, MessagesNameOptionsAsTheyAreTyped) {
+  const Folder folder;
+  write_text(folder / "labels.txt", "one\n");
+  std::filesystem::create_directories(folder / "photos/cat");
+  write_text(folder / "photos/cat/1.png", *encode_png(*draw_image(40, 50, 1)));
+  expect_error(limber_program("eval builtin:resnet8 --data " + (folder / "photos")), 1, "(--labels)");
+}
+
 TEST(Commands, NumbersAndTimesMustMeanSomething) {
+  EXPECT_EQ(limber_program("inspect builtin:resnet8 --batch 1e1").code, 0);
+  expect_error(limber_program("inspect builtin:resnet8 --batch 1.5"), 2, "should be a whole number");
   expect_error(limber_program("bench builtin:resnet8 --seconds nan"), 2, "should be a number");
   expect_error(limber_program("exits nowhere --data synthetic --max-drop nan"), 2, "should be a number");
   expect_error(limber_program("search nowhere --data synthetic --latency 60"), 2, "'60' has no unit");

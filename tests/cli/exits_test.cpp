@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "record/elastic_records.h"
 #include "tests/cli/program.h"
 #include "variant/elastic_folder.h"
 #include "variant/variant_table.h"
@@ -77,7 +78,7 @@ TEST(ExitsCommand, ASubnetMayGoFirst) {
   make_elastic_folder(dir);
   auto loaded = load_elastic(dir);
   ASSERT_TRUE(loaded.ok()) << loaded.status().message();
-  loaded->info.notes.erase("tuned");
+  put_note(loaded->info.notes, TeachingNote{});
   ASSERT_TRUE(save_elastic(dir, loaded->model, loaded->info).ok());
   const Outcome none = limber_program("exits " + dir + kExits + "--blocks subnet");
   EXPECT_NE(none.code, 0);
@@ -87,7 +88,7 @@ TEST(ExitsCommand, ASubnetMayGoFirst) {
   for (size_t b = 0; b < loaded->model.blocks.size(); ++b) {
     if (loaded->model.blocks[b].alternatives.size() > 1) subnet.choices[b] = 1;
   }
-  loaded->info.notes["tuned"] = print(loaded->model, subnet);
+  put_note(loaded->info.notes, TeachingNote{.tuned = {print(loaded->model, subnet)}});
   ASSERT_TRUE(save_elastic(dir, loaded->model, loaded->info).ok());
   const json made = json_of(limber_program("exits " + dir + kExits + "--blocks subnet --max-drop 5 --json"));
   ASSERT_EQ(made["exits"].size(), 1u);

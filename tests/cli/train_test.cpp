@@ -42,24 +42,34 @@ TEST(Train, TrainsEvaluatesAndExports) {
   EXPECT_EQ(limber_program("check " + run).code, 0);
 }
 
-TEST(Train, ResumesAfterASignal) {
-  const Folder folder;
+// A long training into `run`, which gets the signal after its first checkpoint.
+void interrupt_training(const std::string& run, int signal) {
   const std::string options = "--epochs 200 --checkpoint-every 3 --log-level off -o ";
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    const std::string command =
-        "exec '" LIMBER_BINARY "' " + kTrain + options + (folder / "run") + " 2>/dev/null";
+    const std::string command = "exec '" LIMBER_BINARY "' " + kTrain + options + run + " 2>/dev/null";
     ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
     ::_exit(127);
   }
-  for (int i = 0; i < 600 && read_text(folder / "run/last").empty(); ++i)
+  for (int i = 0; i < 600 && read_text(run + "/last").empty(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  ::kill(child, SIGTERM);
+  ::kill(child, signal);
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status)) << "the signal ended it";
   EXPECT_EQ(WEXITSTATUS(status), 1);
+}
+
+TEST(Train, StopsWhenItsTerminalIsClosed) {
+  const Folder folder;
+  interrupt_training(folder / "run", SIGHUP);
+  EXPECT_FALSE(read_text(folder / "run/last").empty());
+}
+
+TEST(Train, ResumesAfterASignal) {
+  const Folder folder;
+  interrupt_training(folder / "run", SIGTERM);
   const Outcome same = limber_program(kTrain + "--epochs 2 -o " + (folder / "run"));
   EXPECT_EQ(same.code, 1);
   EXPECT_TRUE(contains(same.err, "resume")) << same.err;

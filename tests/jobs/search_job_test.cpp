@@ -1,6 +1,7 @@
 #include "jobs/search_job.h"
 
 #include <filesystem>
+#include <fstream>
 
 #include "jobs/elastic_report.h"
 #include "jobs/exits_job.h"
@@ -117,9 +118,31 @@ TEST(ElasticJobs, KeepVariantsAndExitsApart) {
     }
     EXPECT_FALSE(machine.front.empty());
   }
+  // What was asked for and found is in the history; what was stopped is not.
+  ASSERT_EQ(report->searches.size(), 1u);
+  const SearchRecord& recorded = report->searches[0];
+  EXPECT_EQ(recorded.variant, print(found->model, found->best.variant));
+  EXPECT_EQ(recorded.measured_s, found->best_s);
+  EXPECT_EQ(recorded.latency_share, search.latency_share);
+  EXPECT_EQ(recorded.limit_s, found->limit_s);
+  EXPECT_EQ(recorded.judged.images, found->images.text());
+  EXPECT_EQ(recorded.known, static_cast<int64_t>(found->known));
+  EXPECT_EQ(recorded.seconds, found->seconds);
+  EXPECT_EQ(recorded.parts.size(), 4u);
+  ASSERT_EQ(report->exits.size(), 1u);
+  EXPECT_TRUE(report->exits[0].made);
+  EXPECT_EQ(report->exits[0].variant, print(exited->folder.model, exited->variant));
+  EXPECT_EQ(report->exits[0].measured_s, exited->real.seconds);
+  EXPECT_EQ(report->exits[0].exits.size(), exited->exits.size());
+  EXPECT_EQ(report->exits[0].test_accuracy, exited->test_point.accuracy);
   // Other images: nothing is lost, and nothing mixed.
   search.seed = 1;
   ASSERT_TRUE(run_search(search).ok());
+  std::ofstream(history_in(elastify.output), std::ios::app) << "{\"kind\":\"search.result\"}\n";
+  const auto later = read_elastic_report(elastify.output);
+  EXPECT_EQ(later->searches.size(), 2u);
+  ASSERT_EQ(later->damaged.size(), 1u);
+  EXPECT_NE(later->damaged[0].find("history.jsonl:4: "), std::string::npos) << later->damaged[0];
   const auto loaded = load_elastic(elastify.output);
   ASSERT_TRUE(loaded.ok()) << loaded.status().message();
   const auto index = *(*VariantTable::open(variants_in(elastify.output), loaded->model))->index();

@@ -89,7 +89,7 @@ TEST(TrainJob, ResumingRefusesAnotherModelSizeRateOrData) {
   other = options;
   other.image.size = {24};
   other.image.crop = 16;
-  expect_failure(run_train(other), Code::kInvalidArgument, {"images become", "24"});
+  expect_failure(run_train(other), Code::kInvalidArgument, {"images are prepared as", "24"});
   other = options;
   other.rate = 0.5;
   expect_failure(run_train(other), Code::kInvalidArgument, {"lr is '0.5'", "begun with '0.01'"});
@@ -241,6 +241,59 @@ TEST(TrainJob, ANormalisationThatIsSpelledOutIsOne) {
     static_cast<void>(run_train(options, listener.control()));
     EXPECT_EQ(contains(listener.notes, "no normalisation"), !norm) << listener.notes;
   }
+}
+
+// A tensor that is scale and running variance at once is trained, and not overwritten by a variance.
+TEST(TrainJob, StatisticsThatAreSharedStayAsTheyAre) {
+  const Folder folder;
+  TrainJobOptions options = tiny_training(folder);
+  options.model = test::write_tiny(folder, "shared.onnx", 1, R"(graph "shared" {
+    input %x: f32[N,3,16,16]
+    param %s: f32[3]
+    param %b: f32[3]
+    param %m: f32[3]
+    param %fc: f32[10,3]
+    %n: f32[N,3,16,16] = BatchNorm(%x, %s, %b, %m, %s) {epsilon=1e-05}
+    %p: f32[N,3,1,1] = GlobalAveragePool(%n)
+    %f: f32[N,3] = Reshape(%p) {shape=<N,3>}
+    %z: f32[N,10] = Gemm(%f, %fc) {trans_b=1}
+    output %z as "z"
+  })");
+  const auto trained = run_train(options);
+  EXPECT_TRUE(trained.ok()) << trained.status().message().substr(0, 200);
+}
+
+// Exporters fix the number of images unless they are told not to.
+TEST(TrainJob, WhatItMakesTakesAnyNumberOfImages) {
+  const Folder folder;
+  TrainJobOptions options = tiny_training(folder);
+  options.model = test::write_tiny(folder, "one.onnx", 1, R"(graph "one" {
+    input %x: f32[1,3,16,16]
+    param %fc: f32[10,3]
+    %f: f32[1,3] = ReduceMean(%x) {axes=[2,3], keepdims=0}
+    %z: f32[1,10] = Gemm(%f, %fc) {trans_b=1}
+    output %z as "z"
+  })");
+  const auto trained = run_train(options);
+  ASSERT_TRUE(trained.ok()) << trained.status().message();
+  ModelSource source;
+  source.model = options.output;
+  const auto made = load(source);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(made->graph.type(made->graph.inputs()[0]).to_string(), "f32[N,3,16,16]");
+  options.resume = true;
+  options.trainer.epochs = 2;
+  EXPECT_TRUE(run_train(options).ok());
+}
+
+TEST(TrainJob, SaysWhenItWasOverBeforeAChoice) {
+  const Folder folder;
+  TrainJobOptions options = tiny_training(folder);
+  options.rho = 0.5;
+  options.trainer.epochs = 1;
+  Listener listener;
+  ASSERT_TRUE(run_train(options, listener.control()).ok());
+  EXPECT_TRUE(contains(listener.notes, "rho 0.5 has saved no time")) << listener.notes;
 }
 
 }  // namespace
