@@ -11,11 +11,11 @@
 namespace limber {
 namespace {
 
-using Words = std::vector<std::string>;
+using Strings = std::vector<std::string>;
 
 struct Everything {
   std::string text, color = "red";
-  Words many;
+  Strings many;
   int small = 5;
   int64_t large = 6;
   double real = 0.5;
@@ -23,7 +23,7 @@ struct Everything {
   uint64_t seed = 0;
   bool on = false;
   int meaning = 0;
-  Words given;
+  Strings given;
 
   void declare(Arguments& a) {
     a.text("-t,--text", text, "TEXT", "a text");
@@ -42,7 +42,7 @@ struct Everything {
       return {};
     });
   }
-  Status parse(const Words& words) {
+  Status parse(const Strings& words) {
     return parse_words(words, [this](Arguments& a) { declare(a); });
   }
 };
@@ -72,7 +72,7 @@ TEST(Arguments, FillTheirVariables) {
                                  "--pair",
                                  "y=2"});
   ASSERT_TRUE(status.ok()) << status.message();
-  EXPECT_EQ(e.many, (Words{"a.onnx", "b.onnx"}));
+  EXPECT_EQ(e.many, (Strings{"a.onnx", "b.onnx"}));
   EXPECT_EQ(e.small, 7);
   EXPECT_EQ(e.large, 1'000'000'000);
   EXPECT_EQ(e.text, "words with spaces");
@@ -82,7 +82,7 @@ TEST(Arguments, FillTheirVariables) {
   EXPECT_TRUE(e.on);
   EXPECT_EQ(e.color, "green");
   EXPECT_EQ(e.meaning, 2);
-  EXPECT_EQ(e.given, (Words{"x=1", "y=2"}));
+  EXPECT_EQ(e.given, (Strings{"x=1", "y=2"}));
 }
 
 TEST(Arguments, WhatIsNotGivenKeepsItsDefault) {
@@ -96,7 +96,7 @@ TEST(Arguments, WhatIsNotGivenKeepsItsDefault) {
 
 TEST(Arguments, MistakesAreNamed) {
   struct Mistake {
-    Words words;
+    Strings words;
     std::string part;
   };
   const Mistake mistakes[] = {
@@ -130,7 +130,7 @@ TEST(Arguments, MistakesAreNamed) {
 TEST(Arguments, CommonOptionsReachTheJob) {
   JobOptions options;
   bool json = false;
-  const auto parse = [&](const Words& words) {
+  const auto parse = [&](const Strings& words) {
     return parse_words(words, [&](Arguments& a) { add_common(a, options, json); });
   };
   ASSERT_TRUE(
@@ -147,24 +147,24 @@ TEST(Arguments, CommonOptionsReachTheJob) {
   EXPECT_EQ(options.shapes.at("image"), (std::vector<int64_t>{1, 3, -1, 9}));
   EXPECT_EQ(options.tune, Tune::kOn);
   EXPECT_EQ(options.tune_cache, "t.json");
-  for (const Words& words : {Words{},
-                             {"m", "--dim", "=4"},
-                             {"m", "--dim", "h="},
-                             {"m", "--dim", "h=0"},
-                             {"m", "--dim", "h=-1"},
-                             {"m", "--shape", "image="},
-                             {"m", "--shape", "=1x2"},
-                             {"m", "--shape", "image=1x0"},
-                             {"m", "--batch", "0"},
-                             {"m", "--threads", "1025"},
-                             {"m", "--tune", "yes"}}) {
+  for (const Strings& words : {Strings{},
+                               {"m", "--dim", "=4"},
+                               {"m", "--dim", "h="},
+                               {"m", "--dim", "h=0"},
+                               {"m", "--dim", "h=-1"},
+                               {"m", "--shape", "image="},
+                               {"m", "--shape", "=1x2"},
+                               {"m", "--shape", "image=1x0"},
+                               {"m", "--batch", "0"},
+                               {"m", "--threads", "1025"},
+                               {"m", "--tune", "yes"}}) {
     EXPECT_FALSE(parse(words).ok()) << (words.empty() ? "no model" : words.back());
   }
 }
 
 TEST(Arguments, HowImagesAreSeen) {
   ImageOptions options;
-  const auto parse = [&](const Words& words) {
+  const auto parse = [&](const Strings& words) {
     options = {};
     return parse_words(words, [&](Arguments& a) { add_image_arguments(a, options); });
   };
@@ -176,16 +176,16 @@ TEST(Arguments, HowImagesAreSeen) {
   EXPECT_EQ(options.crop, 24);
   ASSERT_TRUE(parse({}).ok());
   EXPECT_FALSE(options.normalisation) << "what is saved with the model counts";
-  for (const Words& words : {Words{"--mean", "1,2"},
-                             {"--mean", "a"},
-                             {"--std", "0"},
-                             {"--std", "1,1,-1"},
-                             {"--size", "0"},
-                             {"--size", "?"},
-                             {"--size", "1x2x3"},
-                             {"--size", "99999999"},
-                             {"--crop", "0"},
-                             {"--preprocess", "magic"}}) {
+  for (const Strings& words : {Strings{"--mean", "1,2"},
+                               {"--mean", "a"},
+                               {"--std", "0"},
+                               {"--std", "1,1,-1"},
+                               {"--size", "0"},
+                               {"--size", "?"},
+                               {"--size", "1x2x3"},
+                               {"--size", "99999999"},
+                               {"--crop", "0"},
+                               {"--preprocess", "magic"}}) {
     EXPECT_FALSE(parse(words).ok()) << words[0] << " " << words[1];
   }
 }
@@ -193,7 +193,7 @@ TEST(Arguments, HowImagesAreSeen) {
 TEST(Arguments, AdviceOnImagesThatCannotBeReadAndWorkers) {
   OnBadImage bad = OnBadImage::kFail;
   int workers = -1;
-  const auto parse = [&](const Words& words) {
+  const auto parse = [&](const Strings& words) {
     return parse_words(words, [&](Arguments& a) {
       add_bad_images_argument(a, bad);
       add_workers_argument(a, workers);
@@ -208,7 +208,7 @@ TEST(Arguments, AdviceOnImagesThatCannotBeReadAndWorkers) {
 
 TEST(Arguments, ATrainingHasItsOptions) {
   TrainCommand options;
-  const auto parse = [&](const Words& words) {
+  const auto parse = [&](const Strings& words) {
     options = {};
     return parse_words(words, [&](Arguments& a) { declare_train(a, options); });
   };
@@ -230,7 +230,7 @@ struct Ran {
   std::string out, err;
 };
 
-Ran run(Words words, const CommandLine::Action& action, int* number = nullptr) {
+Ran run(Strings words, const CommandLine::Action& action, int* number = nullptr) {
   CommandLine line;
   int unused = 0;
   Arguments arguments = line.add("work", "works", action);
@@ -270,13 +270,13 @@ TEST(CommandLine, WrongUseNeverRunsAnything) {
     ran = true;
     return Result<int>(kExitDone);
   };
-  for (const Words& words : {Words{},
-                             {"worc"},
-                             {"work", "--number", "x"},
-                             {"work", "--nunber", "3"},
-                             {"work", "more"},
-                             {"work", "--log-level", "loud"},
-                             {"--completion"}}) {
+  for (const Strings& words : {Strings{},
+                               {"worc"},
+                               {"work", "--number", "x"},
+                               {"work", "--nunber", "3"},
+                               {"work", "more"},
+                               {"work", "--log-level", "loud"},
+                               {"--completion"}}) {
     const Ran wrong = run(words, action);
     EXPECT_EQ(wrong.code, kExitUsage) << wrong.err;
     EXPECT_NE(wrong.err.find("limber: error: "), std::string::npos) << wrong.err;
@@ -289,8 +289,8 @@ TEST(CommandLine, WrongUseNeverRunsAnything) {
 }
 
 TEST(CommandLine, HelpGoesToStdoutAndIsNoError) {
-  for (const Words& words :
-       {Words{"--help"}, {"work", "--help"}, {"--version"}, {"--man"}, {"--completion", "fish"}}) {
+  for (const Strings& words :
+       {Strings{"--help"}, {"work", "--help"}, {"--version"}, {"--man"}, {"--completion", "fish"}}) {
     const Ran help = run(words, [] { return Result<int>(kExitFailed); });
     EXPECT_EQ(help.code, kExitDone) << words[0];
     EXPECT_EQ(help.err, "");

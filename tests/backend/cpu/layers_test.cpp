@@ -12,14 +12,14 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-struct ConvCase {
+struct LayerCase {
   const char* what;
   Shape x, w;
   Ints strides, pads, dilations;
   int64_t groups = 1;
 };
 
-const ConvCase kConvCases[] = {
+const LayerCase kLayerCases[] = {
     {"one pixel", {1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}},
     {"one channel in, prime sizes", {2, 1, 7, 11}, {13, 1, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
     {"channels around a block", {1, 15, 5, 5}, {17, 15, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
@@ -40,7 +40,7 @@ const ConvCase kConvCases[] = {
     {"three spatial axes", {1, 8, 5, 6, 7}, {16, 8, 3, 3, 3}, {1, 2, 1}, {1, 1, 1, 1, 1, 1}, {1, 1, 1}},
 };
 
-NodeCase conv(const ConvCase& c, std::vector<Tensor> more = {}) {
+NodeCase conv(const LayerCase& c, std::vector<Tensor> more = {}) {
   NodeCase test{OpKind::kConv,
                 {random_tensor(c.x, 1), random_tensor(c.w, 2)},
                 {{"strides", c.strides}, {"pads", c.pads}, {"dilations", c.dilations}, {"groups", c.groups}}};
@@ -58,7 +58,7 @@ Shape result_of(const NodeCase& test) {
 }
 
 TEST(Layers, ConvolutionsInEveryLayout) {
-  for (const ConvCase& c : kConvCases) {
+  for (const LayerCase& c : kLayerCases) {
     SCOPED_TRACE(c.what);
     EXPECT_GE(expect_candidates_match(conv(c), /*tune=*/false), 2u);
     EXPECT_GE(expect_candidates_match(conv(c, {random_tensor({c.w.dim(0)}, 3)}), /*tune=*/false), 2u);
@@ -67,8 +67,9 @@ TEST(Layers, ConvolutionsInEveryLayout) {
 
 TEST(Layers, EveryImplementationOfAConvolution) {
   for (size_t i : {2u, 6u, 8u, 13u}) {
-    SCOPED_TRACE(kConvCases[i].what);
-    EXPECT_GE(expect_candidates_match(conv(kConvCases[i], {random_tensor({kConvCases[i].w.dim(0)}, 3)})), 2u);
+    SCOPED_TRACE(kLayerCases[i].what);
+    EXPECT_GE(expect_candidates_match(conv(kLayerCases[i], {random_tensor({kLayerCases[i].w.dim(0)}, 3)})),
+              2u);
   }
 }
 
@@ -78,7 +79,7 @@ TEST(Layers, ActivationsAndResidualsAreApplied) {
     const char* name;
     double alpha = 0, beta = 0;
   };
-  const ConvCase shapes = kConvCases[2];
+  const LayerCase shapes = kLayerCases[2];
   const Tensor bias = random_tensor({shapes.w.dim(0)}, 3);
   const Tensor residual = random_tensor(result_of(conv(shapes)), 4);
   for (const Act& act :
@@ -201,8 +202,8 @@ std::optional<Layer> described(const NodeCase& test, bool weights_static = true)
 }
 
 TEST(Layers, WhatTheLibraryCannotDoIsLeftToOthers) {
-  EXPECT_TRUE(described(conv(kConvCases[0])));
-  NodeCase empty = conv(kConvCases[2]);
+  EXPECT_TRUE(described(conv(kLayerCases[0])));
+  NodeCase empty = conv(kLayerCases[2]);
   empty.inputs[0] = random_tensor({0, 15, 5, 5}, 1);
   EXPECT_FALSE(described(empty)) << "no images";
   NodeCase doubles{OpKind::kMatMul, {Tensor::from({1.0, 2.0}, {1, 2}), Tensor::from({1.0, 2.0}, {2, 1})}};
@@ -234,7 +235,7 @@ TEST(Layers, WhatWasMeasuredIsTakenWhetherOrNotOneTunes) {
   onednn::Library library;
   Tuner tuner("", 1);
   const ThreadScope threads(1);
-  const auto layer = described(conv(kConvCases[2]));
+  const auto layer = described(conv(kLayerCases[2]));
   ASSERT_TRUE(layer);
   const auto guessed = layer_timings(*layer, library, tuner, /*tune=*/false, 1);
   ASSERT_TRUE(guessed.ok());
@@ -258,7 +259,7 @@ TEST(Layers, WhatWasMeasuredIsTakenWhetherOrNotOneTunes) {
 // A timing of another version of the library may name an implementation that does not exist.
 TEST(Layers, AnImplementationThatIsNotThereIsAnError) {
   onednn::Library library;
-  const auto layer = described(conv(kConvCases[2]));
+  const auto layer = described(conv(kLayerCases[2]));
   ASSERT_TRUE(layer);
   Timing timing{
       .src = onednn::Format::kChannelsLast, .dst = onednn::Format::kChannelsLast, .variant = kDirect};

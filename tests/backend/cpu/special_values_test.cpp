@@ -13,7 +13,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kInfinite = std::numeric_limits<float>::infinity();
 
 // NaN is many numbers: the sign and 22 bits are free.
 const float kNaNs[] = {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::quiet_NaN(),
@@ -61,10 +61,10 @@ TEST(SpecialValues, SoftmaxOfInfinities) {
     for (int64_t axis : {0, 1}) {
       const Attrs attrs = {{"axis", axis}};
       const Tensor x = random_tensor({3, 20}, 1);
-      expect_same_as_reference({op, {with(x, 5, -kInf)}, attrs});  // is left out
-      expect_same_as_reference({op, {with(x, 5, kInf)}, attrs});
+      expect_same_as_reference({op, {with(x, 5, -kInfinite)}, attrs});  // is left out
+      expect_same_as_reference({op, {with(x, 5, kInfinite)}, attrs});
       Tensor none = *Tensor::allocate(x.type());
-      for (float& v : none.data<float>()) v = -kInf;
+      for (float& v : none.data<float>()) v = -kInfinite;
       expect_same_as_reference({op, {none}, attrs});
       expect_same_as_reference({op, {with(x, 0, 3e38f)}, attrs});  // far beyond what exp can take
     }
@@ -86,7 +86,7 @@ TEST(SpecialValues, ReductionsSeeNaNInEveryLane) {
 
 TEST(SpecialValues, SumsOfInfinities) {
   for (OpKind op : {OpKind::kReduceSum, OpKind::kReduceMean, OpKind::kReduceL2, OpKind::kReduceLogSumExp}) {
-    const Tensor x = with(with(random_tensor({4, 33}, 1), 3, kInf), 40, -kInf);
+    const Tensor x = with(with(random_tensor({4, 33}, 1), 3, kInfinite), 40, -kInfinite);
     for (const Ints& axes : {Ints{0}, Ints{1}, Ints{0, 1}}) {
       expect_same_as_reference({op, {x}, {{"axes", axes}, {"keepdims", int64_t{0}}}});
     }
@@ -94,10 +94,10 @@ TEST(SpecialValues, SumsOfInfinities) {
 }
 
 TEST(SpecialValues, ArithmeticWithThem) {
-  const Tensor a =
-      Tensor::from({0.0f, -0.0f, kInf, -kInf, kNaNs[0], 1.0f, kInf, 1e-40f, 3e38f, -kInf, 0.0f}, {11});
-  const Tensor b =
-      Tensor::from({0.0f, 1.0f, -kInf, 0.0f, 2.0f, kNaNs[2], kInf, 1e-5f, 3e38f, -0.0f, -0.0f}, {11});
+  const Tensor a = Tensor::from(
+      {0.0f, -0.0f, kInfinite, -kInfinite, kNaNs[0], 1.0f, kInfinite, 1e-40f, 3e38f, -kInfinite, 0.0f}, {11});
+  const Tensor b = Tensor::from(
+      {0.0f, 1.0f, -kInfinite, 0.0f, 2.0f, kNaNs[2], kInfinite, 1e-5f, 3e38f, -0.0f, -0.0f}, {11});
   for (OpKind op : {OpKind::kAdd, OpKind::kSub, OpKind::kMul, OpKind::kDiv, OpKind::kMin, OpKind::kMax,
                     OpKind::kPow, OpKind::kEqual, OpKind::kLess, OpKind::kGreaterOrEqual}) {
     expect_same_as_reference({op, {a, b}});
@@ -106,8 +106,8 @@ TEST(SpecialValues, ArithmeticWithThem) {
 }
 
 TEST(SpecialValues, CheapPowersAreThePowers) {
-  const Tensor x =
-      Tensor::from({0.0f, -0.0f, kInf, -kInf, kNaNs[0], -2.0f, 1e-30f, 1e30f, -1e30f, 1e-40f}, {10});
+  const Tensor x = Tensor::from(
+      {0.0f, -0.0f, kInfinite, -kInfinite, kNaNs[0], -2.0f, 1e-30f, 1e30f, -1e30f, 1e-40f}, {10});
   for (float p : {2.0f, 3.0f, -1.0f, 0.5f, 0.0f, 1.0f, -0.5f, -2.0f}) {
     expect_same_as_reference({.op = OpKind::kPow, .inputs = {x, Tensor::scalar(p)}, .constants = {1}});
   }
@@ -118,7 +118,7 @@ TEST(SpecialValues, NormalisationsOfEqualAndOfBrokenNumbers) {
   Tensor equal = *Tensor::allocate({DType::kF32, {2, 6, 5, 3}});
   for (float& x : equal.data<float>()) x = 7;
   const Tensor ones = random_tensor({6}, 2, 1, 2), broken = with(equal, 17, kNaNs[3]),
-               far = with(equal, 17, kInf);
+               far = with(equal, 17, kInfinite);
   for (const Tensor& x : {equal, broken, far}) {
     expect_same_as_reference({OpKind::kLayerNorm, {x}, {{"axis", int64_t{2}}, {"epsilon", 1e-5}}});
     const auto near = [&](OpKind op, const std::vector<Tensor>& inputs, const Attrs& attrs) {
@@ -134,7 +134,7 @@ TEST(SpecialValues, NormalisationsOfEqualAndOfBrokenNumbers) {
 
 TEST(SpecialValues, AttentionWithoutAnyKeyLeft) {
   Tensor mask = *Tensor::zeros({DType::kF32, {3, 20}});
-  for (size_t k = 20; k < 40; ++k) mask.data<float>()[k] = -kInf;  // the second query sees nothing
+  for (size_t k = 20; k < 40; ++k) mask.data<float>()[k] = -kInfinite;  // the second query sees nothing
   const Tensor q = random_tensor({2, 3, 8}, 1), k = random_tensor({2, 20, 8}, 2),
                v = random_tensor({2, 20, 8}, 3);
   expect_same_as_reference({OpKind::kAttention, {q, k, v, mask}, {{"scale", 0.3}}});
@@ -148,7 +148,7 @@ TEST(SpecialValues, AttentionWithoutAnyKeyLeft) {
 TEST(SpecialValues, UpdatesShowBrokenGradients) {
   const Tensor w = random_tensor({19}, 1), m = random_tensor({19}, 2), v = random_tensor({19}, 3, 0, 1),
                rate = Tensor::scalar(0.1f), step = Tensor::scalar(3.0f);
-  for (float bad : {kNaNs[0], kNaNs[3], kInf, -kInf}) {
+  for (float bad : {kNaNs[0], kNaNs[3], kInfinite, -kInfinite}) {
     const Tensor g = with(random_tensor({19}, 4), 18, bad);
     expect_same_as_reference({OpKind::kSgdUpdate, {w, g, rate, m}, {{"momentum", 0.9}, {"decay", 0.01}}, 2});
     NodeCase adam{OpKind::kAdamUpdate,
@@ -162,7 +162,7 @@ TEST(SpecialValues, UpdatesShowBrokenGradients) {
 
 TEST(SpecialValues, GradientsOfActivationsAtTheirKinks) {
   const Tensor x =
-      Tensor::from({0.0f, -0.0f, 3.0f, -3.0f, 6.0f, 1.0f, -1.0f, kInf, -kInf, 2.5f, -2.5f}, {11});
+      Tensor::from({0.0f, -0.0f, 3.0f, -3.0f, 6.0f, 1.0f, -1.0f, kInfinite, -kInfinite, 2.5f, -2.5f}, {11});
   const Tensor dy = random_tensor({11}, 1);
   for (const char* act : {"relu", "leaky_relu", "clip", "hard_sigmoid", "hard_swish"}) {
     if (std::string(act) == "clip") {
