@@ -256,7 +256,7 @@ TEST(ServedModel, WhatCannotBeServedIsRefusedAtTheStart) {
   EXPECT_EQ(ServedModel::start(source, ref_backends(), {}).status().code(), Code::kInvalidArgument);
 }
 
-TEST(Signature, OnlyABatchMayBeOpen) {
+TEST(ServedSignature, OnlyABatchMayBeOpen) {
   Graph graph;
   const ValueId x = graph.add_input("x", {DType::kF32, Shape{Dim(Symbol("N")), Dim(Symbol("W"))}});
   graph.add_output(x, "y");
