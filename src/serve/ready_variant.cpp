@@ -45,7 +45,7 @@ Result<std::vector<std::unique_ptr<Lane>>> exit_lanes(const ServedSource& source
                                                       const std::vector<std::shared_ptr<Backend>>& backends,
                                                       const ReadyOptions& options) {
   std::vector<std::unique_ptr<Lane>> lanes;
-  LIMBER_ASSIGN(const Signature signature, signature_of(source.graph));
+  LIMBER_ASSIGN(const ServedSignature signature, signature_of(source.graph));
   for (int worker = 0; worker < options.workers; ++worker) {
     LIMBER_ASSIGN(auto runner, ExitRunner::create(*source.elastic, variant.variant, backends,
                                                   {.batch = 1, .threads = options.threads}));

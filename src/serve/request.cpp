@@ -12,21 +12,21 @@ namespace {
 
 ServeStatus bad(std::string message) { return {Refusal::kBadRequest, std::move(message)}; }
 
-std::string names_of(const std::vector<Signature::Port>& ports) {
+std::string names_of(const std::vector<ServedSignature::Port>& ports) {
   std::vector<std::string> names;
-  for (const Signature::Port& port : ports) names.push_back(port.name);
+  for (const ServedSignature::Port& port : ports) names.push_back(port.name);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
 // The type as people know it: with -1 where any number of rows is taken.
-std::string wanted(const Signature& signature, const Signature::Port& port) {
+std::string wanted(const ServedSignature& signature, const ServedSignature::Port& port) {
   std::vector<int64_t> dims = port.type.shape.dims();
   if (signature.batched) dims[0] = -1;
   return fmt::format("{}[{}]", dtype_name(port.type.dtype), fmt::join(dims, ","));
 }
 
-ServeStatus check_tensor(const Signature& signature, const Signature::Port& port, const InferInput& input,
-                         int64_t& rows) {
+ServeStatus check_tensor(const ServedSignature& signature, const ServedSignature::Port& port,
+                         const InferInput& input, int64_t& rows) {
   if (!input.tensor.valid())
     return bad(fmt::format("input '{}' has no data; expected {}", port.name, wanted(signature, port)));
   const TensorType& type = input.tensor.type();
@@ -46,17 +46,17 @@ const InferInput* find_input(const InferRequest& request, const std::string& nam
   return at == request.inputs.end() ? nullptr : &*at;
 }
 
-size_t row_bytes(const Signature::Port& port) { return port.type.bytes(); }
+size_t row_bytes(const ServedSignature::Port& port) { return port.type.bytes(); }
 
 }  // namespace
 
-ServeStatus check_request(const Signature& signature, const InferRequest& request, bool images,
+ServeStatus check_request(const ServedSignature& signature, const InferRequest& request, bool images,
                           int64_t max_rows, int64_t& rows) {
   rows = -1;
   if (request.inputs.size() != signature.inputs.size())
     return bad(fmt::format("{} inputs were sent; expected {}: {}", request.inputs.size(),
                            signature.inputs.size(), names_of(signature.inputs)));
-  for (const Signature::Port& port : signature.inputs) {
+  for (const ServedSignature::Port& port : signature.inputs) {
     const InferInput* input = find_input(request, port.name);
     if (input == nullptr)
       return bad(fmt::format("input '{}' is missing; expected: {}", port.name, names_of(signature.inputs)));
@@ -79,16 +79,16 @@ ServeStatus check_request(const Signature& signature, const InferRequest& reques
     return {Refusal::kTooLarge, fmt::format("the inputs have {} rows; expected at most {}", rows, max_rows)};
   for (const std::string& name : request.outputs) {
     const bool known = std::any_of(signature.outputs.begin(), signature.outputs.end(),
-                                   [&](const Signature::Port& port) { return port.name == name; });
+                                   [&](const ServedSignature::Port& port) { return port.name == name; });
     if (!known) return bad(fmt::format("no output '{}'; there are: {}", name, names_of(signature.outputs)));
   }
   return {};
 }
 
-Status fill_rows(const Signature& signature, const Preprocessor* preprocessor, const InferRequest& request,
-                 int64_t first, int64_t count, Lane& lane, int64_t at) {
+Status fill_rows(const ServedSignature& signature, const Preprocessor* preprocessor,
+                 const InferRequest& request, int64_t first, int64_t count, Lane& lane, int64_t at) {
   for (size_t i = 0; i < signature.inputs.size(); ++i) {
-    const Signature::Port& port = signature.inputs[i];
+    const ServedSignature::Port& port = signature.inputs[i];
     const InferInput& input = *find_input(request, port.name);  // check_request() saw it
     Tensor to = lane.input(i);
     const size_t row = row_bytes(port);
@@ -109,10 +109,10 @@ Status fill_rows(const Signature& signature, const Preprocessor* preprocessor, c
   return {};
 }
 
-Result<std::vector<InferOutput>> make_outputs(const Signature& signature, const InferRequest& request,
+Result<std::vector<InferOutput>> make_outputs(const ServedSignature& signature, const InferRequest& request,
                                               int64_t rows) {
   std::vector<InferOutput> outputs;
-  for (const Signature::Port& port : signature.outputs) {
+  for (const ServedSignature::Port& port : signature.outputs) {
     const auto& asked = request.outputs;
     if (!asked.empty() && std::find(asked.begin(), asked.end(), port.name) == asked.end()) continue;
     TensorType type = port.type;
@@ -123,10 +123,10 @@ Result<std::vector<InferOutput>> make_outputs(const Signature& signature, const 
   return outputs;
 }
 
-void take_rows(const Signature& signature, const Lane& lane, int64_t at, int64_t first, int64_t count,
+void take_rows(const ServedSignature& signature, const Lane& lane, int64_t at, int64_t first, int64_t count,
                std::vector<InferOutput>& outputs) {
   for (size_t i = 0; i < signature.outputs.size(); ++i) {
-    const Signature::Port& port = signature.outputs[i];
+    const ServedSignature::Port& port = signature.outputs[i];
     const auto to = std::find_if(outputs.begin(), outputs.end(),
                                  [&](const InferOutput& o) { return o.name == port.name; });
     if (to == outputs.end()) continue;

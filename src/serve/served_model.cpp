@@ -25,7 +25,7 @@ void leave_out(std::vector<ServedVariant>& variants, const ChoiceLimits& limits)
 
 }  // namespace
 
-ServedModel::ServedModel(ServedSource source, Signature signature,
+ServedModel::ServedModel(ServedSource source, ServedSignature signature,
                          std::vector<std::shared_ptr<Backend>> backends, const ServeOptions& options,
                          WeightSnapshot weights)
     : source_(std::move(source)),
@@ -47,7 +47,7 @@ Result<std::unique_ptr<ServedModel>> ServedModel::start(ServedSource source,
   leave_out(source.variants, options.governor.limits);
   if (source.variants.empty())
     return invalid("{}: no variant keeps the limits of accuracy, memory and energy", source.name);
-  LIMBER_ASSIGN(Signature signature, signature_of(source.graph));
+  LIMBER_ASSIGN(ServedSignature signature, signature_of(source.graph));
   if (source.images) LIMBER_TRY(check_preprocess(*source.images));
   LIMBER_ASSIGN(WeightSnapshot weights, source.params->snapshot());
   ServeOptions used = options;
@@ -306,8 +306,8 @@ ModelMetadata ServedModel::metadata() const {
   ModelMetadata metadata{.name = source_.name, .versions = {source_.version}, .classes = source_.classes};
   metadata.platform = source_.elastic != nullptr ? "limber_elastic" : "limber_onnx";
   metadata.takes_images = preprocessor_.has_value();
-  const auto describe = [&](const std::vector<Signature::Port>& ports, std::vector<TensorSpec>& to) {
-    for (const Signature::Port& port : ports) {
+  const auto describe = [&](const std::vector<ServedSignature::Port>& ports, std::vector<TensorSpec>& to) {
+    for (const ServedSignature::Port& port : ports) {
       to.push_back({port.name, port.type.dtype, port.type.shape.dims()});
       if (signature_.batched) to.back().shape[0] = -1;
     }

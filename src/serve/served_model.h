@@ -96,7 +96,7 @@ class ServedModel {
     double began = 0, run_s = 0, estimated_s = 0;  // of its runs together
   };
 
-  ServedModel(ServedSource source, Signature signature, std::vector<std::shared_ptr<Backend>> backends,
+  ServedModel(ServedSource source, ServedSignature signature, std::vector<std::shared_ptr<Backend>> backends,
               const ServeOptions& options, WeightSnapshot weights);
   Status warm_up();
   void start_threads();
@@ -128,7 +128,7 @@ class ServedModel {
   void deploy();
 
   const ServedSource source_;
-  const Signature signature_;
+  const ServedSignature signature_;
   const std::optional<Preprocessor> preprocessor_;
   const std::vector<std::shared_ptr<Backend>> backends_;
   const ServeOptions options_;

@@ -28,14 +28,15 @@ Result<TensorType> bound(const TensorType& type, const std::string& name, const 
 
 }  // namespace
 
-Result<Signature> signature_of(const Graph& graph) {
-  Signature signature;
+Result<ServedSignature> signature_of(const Graph& graph) {
+  ServedSignature signature;
   if (graph.inputs().empty() || graph.outputs().empty())
     return invalid("a model without inputs or without outputs cannot be served");
   const TensorType& first = graph.type(graph.inputs()[0]);
   const Dim* batch = first.rank() > 0 && !first.shape[0].is_constant() ? &first.shape[0] : nullptr;
   signature.batched = batch != nullptr;
-  const auto add = [&](ValueId value, const std::string& name, std::vector<Signature::Port>& to) -> Status {
+  const auto add = [&](ValueId value, const std::string& name,
+                       std::vector<ServedSignature::Port>& to) -> Status {
     const TensorType& type = graph.type(value);
     if (batch != nullptr && !opens_with(type, *batch)) signature.batched = false;
     LIMBER_ASSIGN(TensorType one, bound(type, name, batch));

@@ -32,7 +32,7 @@ struct ServedSource {
 
 // What a model takes and gives. Where the first dimension of every input and output is the same open one, it
 // is a batch: requests bring any number of rows, which the server puts together as it likes.
-struct Signature {
+struct ServedSignature {
   struct Port {
     std::string name;
     TensorType type;  // of one row, with its first dimension 1; of everything where there is no batch
@@ -42,6 +42,6 @@ struct Signature {
 };
 
 // Open dimensions other than the batch are not served: kInvalidArgument names one and what to do.
-Result<Signature> signature_of(const Graph& graph);
+Result<ServedSignature> signature_of(const Graph& graph);
 
 }  // namespace limber

@@ -41,7 +41,7 @@ class OneModel final : public ModelRepository {
     source.version = fmt::format("{}", version);
     return source;
   }
-  std::vector<std::shared_ptr<Backend>> backends() const override { return test::ref_backends(); }
+  std::vector<std::shared_ptr<Backend>> backends() const override { return test::served_backends(); }
   int version = 1;
 };
 

@@ -72,7 +72,7 @@ class Asked {
     return status_;
   }
 
-  HttpAnswer answer() {
+  PlainAnswer answer() {
     return {static_cast<int>(parser_.get().result_int()), std::move(parser_.get().body())};
   }
 
@@ -162,15 +162,15 @@ Result<LoadTarget> parse_url(const std::string& url) {
   return target;
 }
 
-Result<HttpAnswer> ask_once(const LoadTarget& target, const std::string& method, const std::string& path,
-                            const std::string& body, double seconds) {
+Result<PlainAnswer> ask_once(const LoadTarget& target, const std::string& method, const std::string& path,
+                             const std::string& body, double seconds) {
   Asked asked(target, seconds);
   LIMBER_TRY(asked.run(method, path, body));
   return asked.answer();
 }
 
 Result<std::string> only_model(const LoadTarget& target, double seconds) {
-  LIMBER_ASSIGN(const HttpAnswer answer, ask_once(target, "POST", "/v2/repository/index", "{}", seconds));
+  LIMBER_ASSIGN(const PlainAnswer answer, ask_once(target, "POST", "/v2/repository/index", "{}", seconds));
   const json root = json::parse(answer.body, nullptr, false);
   if (answer.status != 200 || !root.is_array())
     return invalid("{} does not say which models it has (status {}); name one (model)", target.authority(),
@@ -201,7 +201,7 @@ Result<ModelMetadata> parse_metadata(const std::string& text) {
 }
 
 Result<ModelMetadata> fetch_metadata(const LoadTarget& target, double seconds) {
-  LIMBER_ASSIGN(const HttpAnswer answer, ask_once(target, "GET", target.model_path(), "", seconds));
+  LIMBER_ASSIGN(const PlainAnswer answer, ask_once(target, "GET", target.model_path(), "", seconds));
   if (answer.status != 200)
     return error(Code::kNotFound, "{} has no model '{}' (status {}): {}", target.authority(), target.model,
                  answer.status, reason_in(answer.body));

@@ -22,13 +22,13 @@ struct LoadTarget {
 // "http://HOST:PORT", "HOST:PORT" or "HOST"; without a port 8000.
 Result<LoadTarget> parse_url(const std::string& url);
 
-struct HttpAnswer {
+struct PlainAnswer {
   int status = 0;
   std::string body;
 };
 // One request on a connection of its own. kIo when there is no answer within `seconds`.
-Result<HttpAnswer> ask_once(const LoadTarget& target, const std::string& method, const std::string& path,
-                            const std::string& body, double seconds);
+Result<PlainAnswer> ask_once(const LoadTarget& target, const std::string& method, const std::string& path,
+                             const std::string& body, double seconds);
 
 // The only model that the server has. kInvalidArgument, naming them, where there are several.
 Result<std::string> only_model(const LoadTarget& target, double seconds);
