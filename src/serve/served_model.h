@@ -1,6 +1,7 @@
 // One model that answers requests: queue, workers, warm variants, and the decision which of them is active.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -26,6 +27,8 @@ struct ServeOptions {
   ReadyOptions ready;
   size_t queue_limit = 256;  // requests that may wait; more are refused
   size_t warm_limit = 8;     // variants that stay compiled
+  // When this becomes true, getting ready ends with what is ready. Null: never.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 // What happens around the model, as its owner senses it.
