@@ -98,7 +98,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.max_head_bytes = 2048;
   options.max_body_bytes = 64 << 10;
   EchoService service;
-  ConnectionShared shared(options, "", service);
+  ConnectionShared shared(options, service);
   const auto loop = std::make_shared<Loop>();
   const auto connection = std::make_shared<Connection>(
       shared, loop, std::make_unique<MemoryWire>(bytes, data[0] == 0 ? size : data[0], *loop), false);

@@ -6,6 +6,7 @@
 #include "cli/console.h"
 #include "cli/image_arguments.h"
 #include "cli/options.h"
+#include "cli/say.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "jobs/json.h"
@@ -23,10 +24,16 @@ struct ServeCommand {
   LogFormat access_log = LogFormat::kNone;
 };
 
+// "[::1]:8000"
+std::string endpoint(const ServeAccess& access, int port) {
+  const bool v6 = access.address.find(':') != std::string::npos;
+  return v6 ? fmt::format("[{}]:{}", access.address, port) : fmt::format("{}:{}", access.address, port);
+}
+
 void print_ready(const ServeCommand& command, const Serving& serving) {
-  const ServeJobOptions& job = command.job;
-  const char* scheme = job.http.tls_certificate.empty() ? "http" : "https";
-  const std::string url = fmt::format("{}://{}:{}", scheme, job.http.address, serving.http_port);
+  const ServeAccess& access = command.job.access;
+  const char* scheme = access.certificate.empty() ? "http" : "https";
+  const std::string url = fmt::format("{}://{}", scheme, endpoint(access, serving.http_port));
   if (command.json) {
     Json models = Json::array();
     for (const std::string& name : serving.models) models.push(Json(name));
@@ -36,10 +43,10 @@ void print_ready(const ServeCommand& command, const Serving& serving) {
                                      {"metrics_port", serving.metrics_port},
                                      {"models", models},
                                      {"ready_s", serving.ready_s}})
-                           .text());
+                           .line());
   } else {
     fmt::print("serving at {}, ready after {}\n", url, show_seconds(serving.ready_s));
-    if (serving.grpc_port > 0) fmt::print("  gRPC     {}:{}\n", job.grpc.address, serving.grpc_port);
+    if (serving.grpc_port > 0) fmt::print("  gRPC     {}\n", endpoint(access, serving.grpc_port));
     for (const std::string& name : serving.models) fmt::print("  model    {}/v2/models/{}\n", url, name);
     fmt::print(
         "  page     {}/\n  metrics  {}/metrics\nCtrl-C stops it; requests under way are answered first.\n",
@@ -73,7 +80,7 @@ std::string outcome_json(const ServeOutcome& outcome) {
                               {"late", one.totals.late},
                               {"rescued", one.totals.rescued},
                               {"switches", one.totals.switches}}));
-  return Json::object({{"seconds", outcome.seconds}, {"models", models}}).text();
+  return Json::object({{"seconds", outcome.seconds}, {"models", models}}).line();
 }
 
 Result<int> serve(ServeCommand& command) {
@@ -84,12 +91,8 @@ Result<int> serve(ServeCommand& command) {
   job.http.port = static_cast<uint16_t>(command.http_port);
   job.with_grpc = command.grpc_port >= 0;
   job.grpc.port = static_cast<uint16_t>(std::max(0, command.grpc_port));
-  job.grpc.address = job.http.address;
-  job.grpc.certificate = job.http.tls_certificate;
-  job.grpc.key = job.http.tls_key;
-  job.grpc.client_authority = job.http.tls_client_ca;
   if (command.access_log == LogFormat::kJson)
-    job.http.access_log = [](const HttpAccess& access) { fmt::print(stderr, "{}\n", format_access(access)); };
+    job.http.access_log = [](const HttpAccess& access) { say("{}\n", format_access(access)); };
   ConsoleControl console;
   auto outcome = run_serve(job, console.control, [&](const Serving& serving) {
     console.console.clear();
@@ -143,21 +146,26 @@ void add_budget(Arguments& arguments, ServeCommand& o) {
 
 void add_transport(Arguments& arguments, ServeCommand& o) {
   HttpOptions& http = o.job.http;
-  arguments.text("--host", http.address, "ADDRESS", "To listen at; default 127.0.0.1, 0.0.0.0 for everybody");
+  ServeAccess& access = o.job.access;
+  arguments.text("--host", access.address, "ADDRESS",
+                 "To listen at; default 127.0.0.1, 0.0.0.0 for everybody");
   arguments.number("--http-port", o.http_port, 0, 65535, "Default 8000; 0: any that is free");
   arguments.number("--grpc-port", o.grpc_port, -1, 65535, "Default 8001; 0: any that is free; -1: no gRPC");
   arguments.number("--metrics-port", http.metrics_port, -1, 65535, "A port for /metrics alone; default none");
-  arguments.text("--tls-cert", http.tls_certificate, "FILE", "Certificate (PEM): HTTPS and gRPC over TLS");
-  arguments.text("--tls-key", http.tls_key, "FILE", "Its key");
-  arguments.text("--tls-client-ca", http.tls_client_ca, "FILE",
+  arguments.text("--tls-cert", access.certificate, "FILE", "Certificate (PEM): HTTPS and gRPC over TLS");
+  arguments.text("--tls-key", access.key, "FILE", "Its key");
+  arguments.text("--tls-client-ca", access.client_authority, "FILE",
                  "Clients need a certificate that this authority signed");
-  arguments.text("--token-file", http.token_file, "FILE",
-                 "Clients must send the token in its first line: Authorization: Bearer");
-  arguments.flag("--open-health", http.open_health, "Health checks need neither token nor certificate");
+  arguments.text("--token-file", access.token_file, "FILE",
+                 "Clients must send the token in its first line, over HTTP and gRPC: Authorization: Bearer");
+  arguments.flag("--open-health", access.open_health, "Health checks need neither token nor certificate");
   arguments.number("--io-threads", http.io_threads, 1, 64, "That read and write requests; default 1");
   arguments.parsed("--max-request", "BYTES", "Largest request; default 64M", [&](const std::string& text) {
     std::string problem = parse_bytes(text, http.max_body_bytes);
-    o.job.grpc.max_message_bytes = http.max_body_bytes;
+    GrpcOptions& grpc = o.job.grpc;
+    grpc.max_message_bytes = http.max_body_bytes;
+    http.max_bytes_in_flight = std::max(http.max_bytes_in_flight, http.max_body_bytes);
+    grpc.max_receive_bytes = std::max(grpc.max_receive_bytes, grpc.max_message_bytes);
     return problem;
   });
   arguments.choice("--log-format", o.access_log, {{"none", LogFormat::kNone}, {"json", LogFormat::kJson}},
@@ -178,7 +186,7 @@ void add_serve(CommandLine& line) {
       "Folder that 'limber elastify' made, ONNX file, folder of a training, builtin:NAME, or a folder of "
       "models (NAME/VERSION/model.onnx)",
       Arguments::Need::kRequired);
-  arguments.flag("--json", o.json, "Print results as JSON");
+  arguments.flag("--json", o.json, "One line of JSON when it is ready, one with the totals when it ends");
   arguments.text("--name", o.job.name, "NAME",
                  "What clients call the model; default the name of its file or folder");
   add_budget(arguments, o);

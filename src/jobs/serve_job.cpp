@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <thread>
 
 #include "base/clock.h"
 #include "base/parallel.h"
+#include "base/show.h"
 #include "device/linux_sensor.h"
+#include "jobs/output.h"
 #include "jobs/serve_search.h"
 #include "jobs/served_folder.h"
 #include "jobs/version.h"
@@ -22,10 +27,11 @@ int worker_count(const ServeJobOptions& job) {
   return std::max(1, available_cores() / thread_count({.threads = job.threads}));
 }
 
-ModelServerOptions server_options(const ServeJobOptions& job) {
+ModelServerOptions server_options(const ServeJobOptions& job, const JobControl& control) {
   ModelServerOptions options{.model = job.serving, .version = version_number()};
   options.model.ready.workers = worker_count(job);
   options.model.ready.threads = thread_count({.threads = job.threads});
+  options.model.stop = control.stop;
   return options;
 }
 
@@ -39,51 +45,167 @@ ServedFolderOptions folder_options(const ServeJobOptions& job) {
   return options;
 }
 
+// A budget that cannot be kept is told before requests find out.
+void note_budget(const std::string& name, const ServedModel::View& view, const JobControl& control) {
+  if (!std::isfinite(view.budget_s) || view.policy == Policy::kFixed) return;
+  if (view.pool.size() == 1)
+    control.note(NoteKind::kNote,
+                 fmt::format("{}: there is one variant, so nothing can be switched to when {} is not kept; "
+                             "'limber elastify' and 'limber search' make more",
+                             name, show_seconds(view.budget_s)));
+  double quickest = std::numeric_limits<double>::infinity();
+  for (const auto& entry : view.pool)
+    if (entry.warm) quickest = std::min(quickest, entry.point.latency_s);
+  if (quickest > view.budget_s)
+    control.note(NoteKind::kWarning,
+                 fmt::format("{}: the quickest variant takes {} on an idle machine, more than the {} of a "
+                             "request: every answer will be late",
+                             name, show_seconds(quickest), show_seconds(view.budget_s)));
+}
+
 Status load_all(const ServedFolder& folder, ModelServer& server, const JobControl& control) {
   const std::vector<std::string> names = folder.names();
   for (size_t i = 0; i < names.size(); ++i) {
     if (control.stop_asked()) return {};
     control.progress({"getting ready", static_cast<double>(i) / static_cast<double>(names.size()), names[i]});
-    const ServeStatus status = server.load(names[i]);
+    const Status status = server.open(names[i]);
     if (status.ok()) continue;
+    if (folder.single()) return status;
     // Of several the others serve.
-    if (folder.single()) return error(Code::kInvalidArgument, "{}", status.message);
-    control.note(NoteKind::kWarning, fmt::format("{} is not served: {}", names[i], status.message));
+    control.note(NoteKind::kWarning, fmt::format("{} is not served: {}", names[i], status.message()));
   }
-  if (server.models().empty() && !control.stop_asked())
-    return error(Code::kNotFound, "no model could be loaded");
-  for (const auto& [name, model] : server.models())
+  const auto models = server.models();
+  if (models.empty() && !control.stop_asked())
+    return error(Code::kNotFound, "none of the {} models could be loaded", names.size());
+  for (const auto& [name, model] : models) {
     if (!model->note().empty()) control.note(NoteKind::kNote, model->note());
+    note_budget(name, model->view(), control);
+  }
   return {};
 }
 
-Status finish_record(RecordWriter& writer, const ServeOutcome& outcome) {
-  for (const ServeOutcome::Served& one : outcome.models) {
-    const auto count = [](uint64_t value) { return static_cast<int64_t>(value); };
-    LIMBER_TRY(writer.add(ServedRecord{one.model, one.version, count(one.totals.requests),
-                                       count(one.totals.answered), count(one.totals.all_refused()),
-                                       count(one.totals.late), count(one.totals.rescued),
-                                       count(one.totals.switches), outcome.seconds}));
+// What other threads have to say, kept until the thread that runs the job says it.
+class KeptNotes final : public JobObserver {
+ public:
+  void on_note(NoteKind kind, const std::string& text) override {
+    const std::lock_guard lock(mutex_);
+    notes_.emplace_back(kind, text);
   }
-  return writer.sync();
+  void say_to(const JobControl& control) {
+    std::vector<std::pair<NoteKind, std::string>> notes;
+    {
+      const std::lock_guard lock(mutex_);
+      std::swap(notes, notes_);
+    }
+    for (const auto& [kind, text] : notes) control.note(kind, text);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::pair<NoteKind, std::string>> notes_;
+};
+
+// Switches as they happen, in a file. Any thread may call.
+class ServeLog {
+ public:
+  ServeLog(RecordWriter writer, KeptNotes& notes) : writer_(std::move(writer)), notes_(notes) {}
+
+  // A full disk must not stop the server: it is said once, and what is missing is seen in the file.
+  void add(const std::string& model, const SwitchEvent& event) {
+    const std::lock_guard lock(mutex_);
+    if (event.time <= told_[model]) return;
+    told_[model] = event.time;
+    const Status status =
+        writer_.add_line(record_line(SwitchRecord{model, event.from, event.to, event.reason}, event.time));
+    if (!status.ok() && std::exchange(failed_, true) == false)
+      notes_.on_note(NoteKind::kWarning, fmt::format("switches are not recorded: {}", status.message()));
+  }
+
+  Status finish(const ServeOutcome& outcome) {
+    const std::lock_guard lock(mutex_);
+    const auto count = [](uint64_t value) { return static_cast<int64_t>(value); };
+    for (const ServeOutcome::Served& one : outcome.models) {
+      LIMBER_TRY(writer_.add(ServedRecord{one.model, one.version, count(one.totals.requests),
+                                          count(one.totals.answered), count(one.totals.all_refused()),
+                                          count(one.totals.late), count(one.totals.rescued),
+                                          count(one.totals.switches), outcome.seconds}));
+    }
+    return writer_.sync();
+  }
+
+ private:
+  std::mutex mutex_;
+  RecordWriter writer_;
+  KeptNotes& notes_;
+  std::map<std::string, double> told_;  // model -> time of its last switch in the file
+  bool failed_ = false;
+};
+
+Result<std::unique_ptr<ServeLog>> open_log(const ServeJobOptions& job, KeptNotes& notes) {
+  if (job.record.empty()) return std::unique_ptr<ServeLog>();
+  LIMBER_TRY(check_output_file(job.record, job.model));
+  LIMBER_ASSIGN(RecordWriter writer, RecordWriter::open(job.record));
+  return std::make_unique<ServeLog>(std::move(writer), notes);
+}
+
+// Together: neither takes requests while the other waits for its last ones.
+void stop_both(HttpServer& http, GrpcServer* grpc, double grace_s) {
+  std::thread other([&] {
+    if (grpc != nullptr) grpc->stop(grace_s);
+  });
+  http.stop(grace_s);
+  other.join();
+}
+
+ServeOutcome outcome_of(const ModelServer& server, double seconds, ServeLog* log) {
+  ServeOutcome outcome{.models = {}, .seconds = seconds};
+  for (const auto& [name, model] : server.models()) {
+    if (log != nullptr)
+      for (const SwitchEvent& event : model->stats().switches()) log->add(name, event);
+    outcome.models.push_back({name, model->version(), model->stats().totals()});
+  }
+  return outcome;
+}
+
+Status check_budget(const ServeOptions& serving) {
+  const GovernorOptions& governor = serving.governor;
+  if (!(governor.budget_s > 0)) return invalid("budget_s is {}; expected more than 0", governor.budget_s);
+  if (!(governor.dwell_s >= 0) || !std::isfinite(governor.dwell_s))
+    return invalid("dwell_s is {}; expected 0 or more", governor.dwell_s);
+  if (!(governor.limits.accuracy >= 0 && governor.limits.accuracy <= 1))
+    return invalid("the least accuracy is {}; expected a share, 0 to 1", governor.limits.accuracy);
+  if (!(governor.limits.energy_j >= 0))
+    return invalid("the most energy is {} J; expected 0 or more", governor.limits.energy_j);
+  for (const double weight : {serving.weights.latency, serving.weights.energy, serving.weights.error})
+    if (!(weight >= 0) || !std::isfinite(weight))
+      return invalid("a weight is {}; expected 0 or more", weight);
+  if (serving.queue_limit < 1) return invalid("queue_limit is 0; expected 1 or more");
+  if (serving.warm_limit < 1) return invalid("warm_limit is 0; expected 1 or more");
+  if (serving.ready.max_batch < 1 || serving.ready.max_batch > 256)
+    return invalid("max_batch is {}; expected 1 to 256", serving.ready.max_batch);
+  return {};
+}
+
+Status check_ports(const ServeJobOptions& job) {
+  if (!job.with_grpc || job.grpc.port == 0) return {};
+  if (job.grpc.port == job.http.port || job.grpc.port == job.http.metrics_port)
+    return invalid("port {} is both for gRPC and for HTTP; expected two ports", job.grpc.port);
+  return {};
 }
 
 }  // namespace
 
 Status check(const ServeJobOptions& job) {
   if (job.model.empty()) return invalid("which model? None is named");
-  const ServeOptions& serving = job.serving;
-  if (!(serving.governor.budget_s > 0))
-    return invalid("the latency is {} s; expected more than 0", serving.governor.budget_s);
-  if (!(serving.governor.dwell_s >= 0))
-    return invalid("dwell_s is {}; expected 0 or more", serving.governor.dwell_s);
+  LIMBER_TRY(check_budget(job.serving));
   if (job.workers < 0 || job.workers > 256) return invalid("workers is {}; expected 0 to 256", job.workers);
-  if (serving.queue_limit < 1) return invalid("queue_limit is 0; expected 1 or more");
-  if (serving.warm_limit < 1) return invalid("warm_limit is 0; expected 1 or more");
-  if (serving.ready.max_batch < 1)
-    return invalid("max_batch is {}; expected 1 or more", serving.ready.max_batch);
-  for (const double weight : {serving.weights.latency, serving.weights.energy, serving.weights.error})
-    if (!(weight >= 0)) return invalid("a weight is {}; expected 0 or more", weight);
+  if (job.threads < 0) return invalid("threads is {}; expected 0 or more", job.threads);
+  if (!(job.grace_s >= 0) || !std::isfinite(job.grace_s))
+    return invalid("grace_s is {}; expected 0 or more", job.grace_s);
+  if (!job.search.data.empty()) LIMBER_TRY(check(job.search));
+  LIMBER_TRY(check(job.access));
+  LIMBER_TRY(check_left_to_access(job.http, job.grpc));
+  LIMBER_TRY(check_ports(job));
   LIMBER_TRY(check(job.http));
   return job.with_grpc ? check(job.grpc) : Status();
 }
@@ -92,42 +214,46 @@ Result<ServeOutcome> run_serve(const ServeJobOptions& job, const JobControl& con
                                const std::function<void(const Serving&)>& on_ready) {
   LIMBER_TRY(check(job));
   const double start = now_seconds();
+  HttpOptions http_options = job.http;
+  GrpcOptions grpc_options = job.grpc;
+  LIMBER_TRY(apply(job.access, http_options, grpc_options));
+  if (const std::string warning = access_warning(job.access); !warning.empty())
+    control.note(NoteKind::kWarning, warning);
   LIMBER_ASSIGN(const auto folder, ServedFolder::open(folder_options(job)));
-  std::optional<RecordWriter> record;
-  if (!job.record.empty()) {
-    LIMBER_ASSIGN(record, RecordWriter::open(job.record));
-  }
-  ModelServer server(*folder, std::make_unique<LinuxSensor>(), server_options(job));
-  server.on_switch([&](const std::string& model, const SwitchEvent& event) {
-    // A full disk must not stop the server; what is missing is seen in the file.
-    if (record) (void)record->add(SwitchRecord{model, event.from, event.to, event.reason});
-  });
+  KeptNotes notes;  // outlives all that may say something
+  LIMBER_ASSIGN(const auto log, open_log(job, notes));
+  ModelServer server(*folder, std::make_unique<LinuxSensor>(), server_options(job, control));
+  if (log != nullptr)
+    server.on_switch([&](const std::string& model, const SwitchEvent& event) { log->add(model, event); });
+  server.announce(folder->names());
 
   // Liveness answers at once; readiness when the models are warm.
-  LIMBER_ASSIGN(const auto http, HttpServer::start(job.http, server));
+  LIMBER_ASSIGN(const auto http, HttpServer::start(http_options, server));
   std::unique_ptr<GrpcServer> grpc;
   if (job.with_grpc) {
-    LIMBER_ASSIGN(grpc, GrpcServer::start(job.grpc, server));
+    LIMBER_ASSIGN(grpc, GrpcServer::start(grpc_options, server));
   }
   LIMBER_TRY(load_all(*folder, server, control));
+  const JobControl behind{.observer = &notes, .stop = control.stop};
   std::optional<BackgroundSearch> search;
-  if (!job.search.data.empty()) search.emplace(job, *folder, server, control);
+  if (!job.search.data.empty()) search.emplace(job, *folder, server, behind);
   if (on_ready && !control.stop_asked()) {
     Serving serving{
         http->port(), http->metrics_port(), grpc != nullptr ? grpc->port() : 0, {}, now_seconds() - start};
     for (const auto& [name, model] : server.models()) serving.models.push_back(name);
     on_ready(serving);
   }
-  while (!control.stop_asked()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  while (!control.stop_asked()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    notes.say_to(control);
+  }
 
   search.reset();
-  http->stop(job.grace_s);
-  if (grpc != nullptr) grpc->stop(job.grace_s);
-  ServeOutcome outcome{.models = {}, .seconds = now_seconds() - start};
-  for (const auto& [name, model] : server.models())
-    outcome.models.push_back({name, model->version(), model->stats().totals()});
+  stop_both(*http, grpc.get(), job.grace_s);
+  const ServeOutcome outcome = outcome_of(server, now_seconds() - start, log.get());
   server.drain();
-  if (record) LIMBER_TRY(finish_record(*record, outcome));
+  notes.say_to(control);
+  if (log != nullptr) LIMBER_TRY(log->finish(outcome));
   return outcome;
 }
 

@@ -5,9 +5,8 @@
 #include <string>
 
 #include "jobs/elastic_work.h"
+#include "jobs/serve_access.h"
 #include "jobs/source.h"
-#include "serve/grpc/grpc_server.h"
-#include "serve/http/http_server.h"
 #include "serve/model_server.h"
 
 namespace limber {
@@ -23,8 +22,9 @@ struct ServeJobOptions : EngineOptions {
   bool exits = false;    // variants with exits instead of those a search found
   int workers = 0;       // requests that are computed at the same time; 0: as many as there are cores for
   ServeOptions serving;  // budget, policy, queue; workers and threads are taken from here
-  HttpOptions http;
-  GrpcOptions grpc;
+  ServeAccess access;    // who may ask, and at which address: of both transports
+  HttpOptions http;      // ports and limits; what `access` says stays as it is by default
+  GrpcOptions grpc;      // the same
   bool with_grpc = true;
   // Seconds that requests have to end when it is stopped, over HTTP and then over gRPC: together within the
   // 30 that container platforms wait.
@@ -53,6 +53,8 @@ struct Serving {
 };
 
 // Returns when it was asked to stop and all requests that had come are answered, or when it cannot start.
+// Nothing listens before all that `job` names is known to be usable but models and ports; models are loaded
+// while health is answered already, so that whoever watches sees that it is on its way.
 Result<ServeOutcome> run_serve(const ServeJobOptions& job, const JobControl& control,
                                const std::function<void(const Serving&)>& on_ready = {});
 

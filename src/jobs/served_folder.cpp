@@ -115,6 +115,9 @@ Result<std::unique_ptr<ServedFolder>> ServedFolder::open(const ServedFolderOptio
   std::unique_ptr<ServedFolder> made(new ServedFolder(options));
   std::error_code ignored;
   made->single_ = !fs::is_directory(options.path, ignored) || is_model_folder(options.path);
+  if (!made->single_ && !options.name.empty())
+    return invalid("{}: is a folder of models, which are called by their folders; name '{}' is for one model",
+                   options.path, options.name);
   if (!made->single_ && made->names().empty())
     return error(Code::kNotFound,
                  "{}: is neither a model nor a folder of models; expected an ONNX file, what 'limber train' "

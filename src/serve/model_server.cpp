@@ -48,11 +48,21 @@ ServerMetadata ModelServer::server() const {
                          "statistics"}};
 }
 
+// What is loaded later, or could not be loaded, does not take the others away: who wants it asks for it by
+// name.
 bool ModelServer::ready() const {
   const std::shared_lock lock(mutex_);
-  return !draining_ && !models_.empty() && std::all_of(models_.begin(), models_.end(), [](const auto& entry) {
-    return entry.second.model != nullptr;
-  });
+  bool any = false;
+  for (const auto& [name, state] : models_) {
+    if (state.announced) return false;
+    any |= state.model != nullptr;
+  }
+  return any && !draining_;
+}
+
+void ModelServer::announce(const std::vector<std::string>& models) {
+  const std::unique_lock lock(mutex_);
+  for (const std::string& model : models) models_[model].loading = models_[model].announced = true;
 }
 
 std::shared_ptr<ServedModel> ModelServer::find(std::string_view model, std::string_view version,
@@ -121,10 +131,19 @@ std::vector<RepositoryEntry> ModelServer::index(bool ready_only) const {
 }
 
 ServeStatus ModelServer::load(const std::string& model) {
+  const Status status = open(model);
+  if (status.ok()) return {};
+  const std::shared_lock lock(mutex_);
+  if (draining_) return {Refusal::kUnavailable, status.message(), 1};
+  return {status.code() == Code::kNotFound ? Refusal::kNotFound : Refusal::kBadRequest, status.message()};
+}
+
+Status ModelServer::open(const std::string& model) {
+  const Status over = error(Code::kResourceExhausted, "the server is shutting down");
   const std::lock_guard one_at_a_time(loading_);
   {
     const std::unique_lock lock(mutex_);
-    if (draining_) return {Refusal::kUnavailable, "the server is shutting down", 1};
+    if (draining_) return over;
     models_[model].loading = true;
   }
   auto source = repository_.open(model);
@@ -136,16 +155,16 @@ ServeStatus ModelServer::load(const std::string& model) {
     if (started.ok()) made = *std::move(started);
   }
   const std::unique_lock lock(mutex_);
+  if (draining_) return over;
   State& state = models_[model];
-  state.loading = false;
+  state.loading = state.announced = false;
   state.reason = status.ok() ? "" : status.message();
   if (status.ok()) {
     std::swap(state.model, made);  // what was there goes when its last request has left, below
-    return {};
+  } else if (status.code() == Code::kNotFound && state.model == nullptr) {
+    models_.erase(model);
   }
-  const bool unknown = status.code() == Code::kNotFound;
-  if (unknown && state.model == nullptr) models_.erase(model);
-  return {unknown ? Refusal::kNotFound : Refusal::kBadRequest, status.message()};
+  return status;
 }
 
 ServeStatus ModelServer::unload(const std::string& model) {

@@ -59,6 +59,10 @@ class ModelServer final : public InferenceService {
   std::string metrics() const override;
   std::string status_json() const override;
 
+  // These will be loaded: until each was, or could not be, the server is not ready.
+  void announce(const std::vector<std::string>& models);
+  // As load(), with the reason as the program knows it.
+  Status open(const std::string& model);
   // New requests are refused; what waits is answered. Then readiness is over for good.
   void drain();
   // Those that are loaded, by name.
@@ -80,7 +84,8 @@ class ModelServer final : public InferenceService {
   struct State {
     std::shared_ptr<ServedModel> model;  // null: not loaded
     bool loading = false;
-    std::string reason;  // why it is not there
+    bool announced = false;  // and not tried yet
+    std::string reason;      // why it is not there
   };
   std::shared_ptr<ServedModel> find(std::string_view model, std::string_view version,
                                     ServeStatus& status) const;

@@ -23,6 +23,33 @@ void leave_out(std::vector<ServedVariant>& variants, const ChoiceLimits& limits)
   });
 }
 
+// How far from the limits the variants are.
+Status nothing_left(const std::string& name, const std::vector<ServedVariant>& all,
+                    const ChoiceLimits& limits) {
+  if (all.empty()) return invalid("{}: has no variant at all; expected the original at least", name);
+  ChoicePoint best = all.front().point;
+  for (const ServedVariant& one : all) {
+    best.accuracy = std::max(best.accuracy, one.point.accuracy);
+    best.memory_bytes = std::min(best.memory_bytes, one.point.memory_bytes);
+    best.energy_j = std::min(best.energy_j, one.point.energy_j);
+  }
+  if (best.accuracy == 0 && limits.accuracy > 0)
+    return invalid(
+        "{}: the accuracy of its variants is not known, and at least {} was asked for; judge them by "
+        "'limber search', or ask for no accuracy",
+        name, limits.accuracy);
+  if (best.accuracy < limits.accuracy)
+    return invalid("{}: its best variant has accuracy {:.4g}, and at least {} was asked for", name,
+                   best.accuracy, limits.accuracy);
+  if (best.memory_bytes > limits.memory_bytes)
+    return invalid("{}: its smallest variant needs {} bytes, and at most {} were asked for", name,
+                   best.memory_bytes, limits.memory_bytes);
+  if (best.energy_j > limits.energy_j)
+    return invalid("{}: its thriftiest variant needs {:.4g} J a run, and at most {} were asked for", name,
+                   best.energy_j, limits.energy_j);
+  return invalid("{}: no variant keeps the limits of accuracy, memory and energy together", name);
+}
+
 }  // namespace
 
 ServedModel::ServedModel(ServedSource source, ServedSignature signature,
@@ -44,9 +71,9 @@ ServedModel::ServedModel(ServedSource source, ServedSignature signature,
 Result<std::unique_ptr<ServedModel>> ServedModel::start(ServedSource source,
                                                         std::vector<std::shared_ptr<Backend>> backends,
                                                         const ServeOptions& options) {
+  const std::vector<ServedVariant> all = source.variants;
   leave_out(source.variants, options.governor.limits);
-  if (source.variants.empty())
-    return invalid("{}: no variant keeps the limits of accuracy, memory and energy", source.name);
+  if (source.variants.empty()) return nothing_left(source.name, all, options.governor.limits);
   LIMBER_ASSIGN(ServedSignature signature, signature_of(source.graph));
   if (source.images) LIMBER_TRY(check_preprocess(*source.images));
   LIMBER_ASSIGN(WeightSnapshot weights, source.params->snapshot());
@@ -108,6 +135,7 @@ Status ServedModel::warm_up() {
   make_governor();
   std::vector<std::shared_ptr<const ReadyVariant>> ready;
   for (const int number : warm_up_order()) {
+    if (!ready.empty() && options_.stop != nullptr && *options_.stop) break;
     LIMBER_ASSIGN(auto made, prepare(number));
     ready.push_back(std::move(made));
   }

@@ -1,6 +1,7 @@
 // One model that answers requests: queue, workers, warm variants, and the decision which of them is active.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -30,6 +31,8 @@ struct ServeOptions {
   // Variants that stay compiled: steps of latency fine enough to choose from, each with memory for all
   // workers.
   size_t warm_limit = 8;
+  // When this becomes true, getting ready ends with what is ready. Null: never.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 // What happens around the model, as its owner senses it.

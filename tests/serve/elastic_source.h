@@ -39,7 +39,7 @@ inline ServedSource elastic_source(uint64_t seed, size_t count = 4) {
   }
 }
 
-inline std::vector<std::shared_ptr<Backend>> ref_backends() { return {make_ref_backend()}; }
+inline std::vector<std::shared_ptr<Backend>> served_backends() { return {make_ref_backend()}; }
 
 // What each variant answers, by its name.
 inline std::map<std::string, std::string> answers_of(const ServedSource& source, const Tensor& images) {

@@ -41,7 +41,7 @@ class OneModel final : public ModelRepository {
     source.version = fmt::format("{}", version);
     return source;
   }
-  std::vector<std::shared_ptr<Backend>> backends() const override { return test::ref_backends(); }
+  std::vector<std::shared_ptr<Backend>> backends() const override { return test::served_backends(); }
   int version = 1;
 };
 
@@ -73,6 +73,48 @@ TEST(ModelServer, IsReadyWhenItsModelsAre) {
   f.server->drain();
   EXPECT_FALSE(f.server->ready());
   EXPECT_EQ(f.server->load("m").refusal, Refusal::kUnavailable);
+}
+
+TEST(ModelServer, IsNotReadyBeforeAllThatWereAnnouncedWereTried) {
+  Fixture f;
+  f.server->announce({"broken", "m"});
+  EXPECT_FALSE(f.server->ready());
+  EXPECT_EQ(f.server->index(false).at(0).state, "LOADING");
+  ASSERT_TRUE(f.server->load("m").ok());
+  EXPECT_FALSE(f.server->ready()) << "the other is still to come";
+  EXPECT_EQ(f.server->open("broken").code(), Code::kCorrupt);
+  // What cannot be loaded does not take away what can, now or later.
+  EXPECT_TRUE(f.server->ready());
+  EXPECT_EQ(f.server->load("broken").refusal, Refusal::kBadRequest);
+  EXPECT_EQ(f.server->load("nobody").refusal, Refusal::kNotFound);
+  EXPECT_TRUE(f.server->ready());
+  ASSERT_TRUE(f.server->unload("m").ok());
+  EXPECT_FALSE(f.server->ready()) << "there is nothing left to ask";
+}
+
+TEST(ModelServer, SaysHowFarFromTheLimitsAModelIs) {
+  const auto said = [](auto change) {
+    Fixture f;
+    ModelServerOptions options;
+    change(options.model.governor.limits);
+    ModelServer server(f.repository, std::make_unique<DialSensor>(f.others), options);
+    return server.load("m").message;
+  };
+  EXPECT_EQ(said([](ChoiceLimits& l) { l.accuracy = 0.99; }),
+            "m: its best variant has accuracy 0.95, and at least 0.99 was asked for");
+  EXPECT_EQ(said([](ChoiceLimits& l) { l.accuracy = 0.5; }), "");
+}
+
+TEST(ModelServer, GettingReadyEndsEarlyWhenNobodyWantsItAnyMore) {
+  Fixture f;
+  ModelServerOptions options;
+  const std::atomic<bool> stop = true;
+  options.model.stop = &stop;
+  ModelServer server(f.repository, std::make_unique<DialSensor>(f.others), options);
+  ASSERT_TRUE(server.load("m").ok());
+  size_t warm = 0;
+  for (const auto& entry : server.models().at(0).second->view().pool) warm += entry.warm ? 1 : 0;
+  EXPECT_LE(warm, 2U);  // the one that is active, and one that it might have been
 }
 
 TEST(ModelServer, AFailedLoadLeavesWhatWasThere) {

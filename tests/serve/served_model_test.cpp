@@ -14,8 +14,8 @@ namespace {
 
 using test::ask;
 using test::elastic_source;
-using test::ref_backends;
 using test::request_for;
+using test::served_backends;
 
 Tensor rows(const Tensor& images, int64_t first, int64_t count) {
   TensorType type = images.type();
@@ -46,7 +46,7 @@ TEST(ServedModel, AnswersAsTheModelDoes) {
   const ServedSource source = elastic_source(1);
   const Tensor images = many_images(7, 5);
   const auto answers = test::answers_of(source, images);
-  const auto model = *ServedModel::start(source, ref_backends(), options_with(Policy::kFixed));
+  const auto model = *ServedModel::start(source, served_backends(), options_with(Policy::kFixed));
   const InferResponse all = ask(*model, request_for(source, images));
   ASSERT_TRUE(all.status.ok()) << all.status.message;
   EXPECT_EQ(all.variant, "original");
@@ -65,7 +65,7 @@ TEST(ServedModel, AnswersAsTheModelDoes) {
 
 TEST(ServedModel, RefusesWhatItCannotTake) {
   const ServedSource source = elastic_source(1);
-  const auto model = *ServedModel::start(source, ref_backends(), options_with(Policy::kFixed));
+  const auto model = *ServedModel::start(source, served_backends(), options_with(Policy::kFixed));
   const InferRequest good = request_for(source, many_images(7, 1));
   const std::string input = good.inputs[0].name;
   struct Case {
@@ -112,7 +112,7 @@ TEST(ServedModel, TakesImagesAsTheyLieInFiles) {
   Tensor pixels = *Tensor::allocate({DType::kF32, Shape{1, 3, 8, 8}});
   ASSERT_TRUE(preprocessor.apply(drawn, pixels.data<float>()).ok());
 
-  const auto model = *ServedModel::start(source, ref_backends(), options_with(Policy::kFixed));
+  const auto model = *ServedModel::start(source, served_backends(), options_with(Policy::kFixed));
   EXPECT_TRUE(model->metadata().takes_images);
   InferRequest request = request_for(source, Tensor());
   request.inputs[0].images = {*encode_png(drawn)};
@@ -125,7 +125,7 @@ TEST(ServedModel, TakesImagesAsTheyLieInFiles) {
 
 TEST(ServedModel, DoesNotDoWhatIsTooLate) {
   const ServedSource source = elastic_source(1);
-  const auto model = *ServedModel::start(source, ref_backends(), options_with(Policy::kFixed));
+  const auto model = *ServedModel::start(source, served_backends(), options_with(Policy::kFixed));
   InferRequest request = request_for(source, many_images(7, 1));
   request.deadline = now_seconds() - 1;
   const InferResponse response = ask(*model, std::move(request));
@@ -138,7 +138,7 @@ TEST(ServedModel, AFullQueueSaysWhenToComeBack) {
   ServeOptions options = options_with(Policy::kFixed);
   options.queue_limit = 2;
   options.ready.workers = 1;
-  const auto model = *ServedModel::start(source, ref_backends(), options);
+  const auto model = *ServedModel::start(source, served_backends(), options);
   std::atomic<int> answered = 0, overloaded = 0;
   constexpr int kRequests = 400;
   for (int i = 0; i < kRequests; ++i) {
@@ -158,7 +158,7 @@ TEST(ServedModel, AFullQueueSaysWhenToComeBack) {
 TEST(ServedModel, EndsOnlyWhenWhatWaitsIsAnswered) {
   const ServedSource source = elastic_source(1);
   std::atomic<int> answered = 0;
-  auto model = *ServedModel::start(source, ref_backends(), options_with(Policy::kFixed));
+  auto model = *ServedModel::start(source, served_backends(), options_with(Policy::kFixed));
   for (int i = 0; i < 50; ++i)
     model->infer(request_for(source, many_images(7, 4)),
                  [&](const InferResponse& r) { answered += r.status.ok() ? 1 : 0; });
@@ -171,7 +171,7 @@ TEST(ServedModel, SwitchesUnderLoadLoseNothing) {
   const ServedSource source = elastic_source(1);
   const Tensor images = many_images(7, 1);
   const auto answers = test::answers_of(source, images);
-  const auto model = *ServedModel::start(source, ref_backends(), options_with(Policy::kFeedback));
+  const auto model = *ServedModel::start(source, served_backends(), options_with(Policy::kFeedback));
   std::vector<std::string> warm;
   for (const auto& entry : model->view().pool)
     if (entry.warm) warm.push_back(entry.name);
@@ -214,7 +214,7 @@ TEST(ServedModel, GoesToAQuickerVariantWhenTheMachineIsSlow) {
   const ServedSource source = elastic_source(1);
   ServeOptions options = options_with(Policy::kFeedback);
   options.governor.budget_s = 1e-9;  // nothing keeps it
-  const auto model = *ServedModel::start(source, ref_backends(), options);
+  const auto model = *ServedModel::start(source, served_backends(), options);
   double wished = 0;
   model->on_nothing_fits([&](double latency_s) { wished = latency_s; });
   ASSERT_TRUE(ask(*model, request_for(source, many_images(7, 1))).status.ok());
@@ -232,7 +232,7 @@ TEST(ServedModel, CompilesWhatIsNotWarmInTheBackground) {
   const ServedSource source = elastic_source(1, 6);
   ServeOptions options = options_with(Policy::kFeedback);
   options.warm_limit = 2;
-  const auto model = *ServedModel::start(source, ref_backends(), options);
+  const auto model = *ServedModel::start(source, served_backends(), options);
   size_t warm = 0;
   for (const auto& entry : model->view().pool) warm += entry.warm ? 1 : 0;
   EXPECT_EQ(warm, 2U);
@@ -253,7 +253,7 @@ TEST(ServedModel, CompilesWhatIsNotWarmInTheBackground) {
 TEST(ServedModel, WhatCannotBeServedIsRefusedAtTheStart) {
   ServedSource source = elastic_source(1);
   source.variants.clear();
-  EXPECT_EQ(ServedModel::start(source, ref_backends(), {}).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(ServedModel::start(source, served_backends(), {}).status().code(), Code::kInvalidArgument);
 }
 
 TEST(ServedSignature, OnlyABatchMayBeOpen) {

@@ -39,6 +39,7 @@ struct CallContext {
   InferenceService& service;
   LoadThread& loader;
   std::string token_digest;  // empty: none is needed
+  bool open_health;          // nor for health
 };
 
 // What waits for an answer. Whoever takes the call out of `waiting` has it alone and must finish it: the
@@ -100,7 +101,7 @@ class GrpcCall final : public grpc::ServerGenericBidiReactor {
 
  private:
   bool is_allowed() const {
-    if (shared_.token_digest.empty() || is_open_method(path_)) return true;
+    if (shared_.token_digest.empty() || (shared_.open_health && is_health_method(path_))) return true;
     constexpr std::string_view kScheme = "Bearer ";
     const auto [begin, end] = context_.client_metadata().equal_range("authorization");
     return std::any_of(begin, end, [&](const auto& entry) {
@@ -249,7 +250,7 @@ class GrpcCalls final : public grpc::CallbackGenericService {
 std::unique_ptr<grpc::CallbackGenericService> make_calls(const GrpcOptions& options,
                                                          InferenceService& service, LoadThread& loader) {
   const std::string token = options.token.empty() ? "" : digest(options.token);
-  return std::make_unique<GrpcCalls>(CallContext{service, loader, token});
+  return std::make_unique<GrpcCalls>(CallContext{service, loader, token, options.open_health});
 }
 
 }  // namespace limber

@@ -125,9 +125,11 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const GrpcOptions& options
                                 ? ""
                                 : fmt::format(", or certificate '{}' and key '{}' are no PEM or do not fit",
                                               options.certificate, options.key);
-    return error(Code::kIo,
-                 "gRPC cannot listen on {}: the port is taken or the address is none of this machine{}",
-                 endpoint(options), tls);
+    return error(
+        Code::kIo,
+        "gRPC cannot listen on {}: the port is taken or the address is none of this machine{}; choose "
+        "another port or address",
+        endpoint(options), tls);
   }
   return std::unique_ptr<GrpcServer>(new GrpcServer(std::move(state)));
 }

@@ -16,9 +16,8 @@ struct GrpcOptions {
   // Files in PEM format. With a certificate and its key calls come by TLS; with an authority only from
   // clients that show a certificate it signed.
   std::string certificate, key, client_authority;
-  // When not empty, calls must carry it in the metadata `authorization: Bearer TOKEN`; whether the server is
-  // alive and ready anybody may ask.
-  std::string token;
+  std::string token;  // calls must carry the metadata `authorization: Bearer TOKEN`; empty: they need none
+  bool open_health = false;  // whether the server is alive and ready may be asked without the token
   size_t max_message_bytes = size_t{64} << 20;  // of one request
   // For all that clients send and that no call has taken yet; when it is used up, reading waits.
   size_t max_receive_bytes = size_t{512} << 20;

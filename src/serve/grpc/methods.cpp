@@ -91,7 +91,7 @@ ServeStatus quick(const InferenceService& service, ByteBuffer& in, ByteBuffer& o
 
 struct QuickRow {
   std::string_view path;
-  bool open;  // needs no token
+  bool health;  // asks for nothing but whether the server lives and is ready
   QuickMethod method;
 };
 
@@ -179,9 +179,9 @@ QuickMethod find_quick_method(std::string_view path) {
   return row != nullptr ? row->method : nullptr;
 }
 
-bool is_open_method(std::string_view path) {
+bool is_health_method(std::string_view path) {
   const QuickRow* row = find_row(path);
-  return row != nullptr && row->open;
+  return row != nullptr && row->health;
 }
 
 }  // namespace limber

@@ -29,7 +29,7 @@ using QuickMethod = ServeStatus (*)(const InferenceService& service, grpc::ByteB
 
 // The call named "/package.Service/Method", or null when it is none of those that are answered at once.
 QuickMethod find_quick_method(std::string_view path);
-// May be called without a token: tells no more than that the server is there.
-bool is_open_method(std::string_view path);
+// Tells no more than that the server is there: may be left open to who has no token.
+bool is_health_method(std::string_view path);
 
 }  // namespace limber

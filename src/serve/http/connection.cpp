@@ -48,8 +48,10 @@ void Connection::close() {
   host_->forget(*this);
 }
 
+// Half a head is no request yet: a client that never sends the other half must not keep the server from
+// ending.
 void Connection::drain() {
-  if (state_ == State::kOpening || (state_ == State::kHead && !begun_)) close();
+  if (state_ == State::kOpening || state_ == State::kHead) close();
 }
 
 void Connection::tick(double now) {

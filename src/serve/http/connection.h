@@ -20,8 +20,8 @@ namespace limber {
 
 // What all connections of a server share.
 struct ConnectionShared {
-  ConnectionShared(const HttpOptions& options, std::string_view token, InferenceService& service)
-      : options(options), gate(token), router(service, options.debug) {}
+  ConnectionShared(const HttpOptions& options, InferenceService& service)
+      : options(options), gate(options.token), router(service, options.debug) {}
 
   const HttpOptions options;
   const Gate gate;

@@ -17,7 +17,6 @@
 #include <unordered_map>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "serve/http/connection.h"
 #include "serve/http/tls.h"
 
@@ -211,14 +210,6 @@ void raise_descriptor_limit(size_t wanted) {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-Result<std::string> token_of(const HttpOptions& options) {
-  if (options.token_file.empty()) return options.token;
-  LIMBER_ASSIGN(std::string text, os_files().read(options.token_file, 64 << 10));
-  text.resize(std::min(text.size(), text.find_first_of("\r\n")));
-  if (text.empty()) return invalid("{}: expected a token in the first line", options.token_file);
-  return text;
-}
-
 // A port, served by the first thread.
 struct Listener {
   Listener(asio::io_context& context, bool metrics_only)
@@ -252,8 +243,7 @@ Status listen(tcp::acceptor& acceptor, const std::string& address, int port) {
 }  // namespace
 
 struct HttpServer::State {
-  State(HttpOptions given, std::string_view token, InferenceService& service)
-      : shared(std::move(given), token, service) {}
+  State(const HttpOptions& given, InferenceService& service) : shared(given, service) {}
 
   ConnectionShared shared;
   ConnectionCount count;
@@ -324,8 +314,7 @@ HttpServer::~HttpServer() { stop(0); }
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpOptions options, InferenceService& service) {
   LIMBER_TRY(check(options));
-  LIMBER_ASSIGN(const std::string token, token_of(options));
-  auto state = std::make_unique<State>(options, token, service);
+  auto state = std::make_unique<State>(options, service);
   if (!options.tls_certificate.empty()) {
     LIMBER_ASSIGN(TlsContext context, make_tls_context(options));
     state->tls.emplace(context.release());

@@ -34,9 +34,8 @@ struct HttpOptions {
   // Empty: plain HTTP. PEM files.
   std::string tls_certificate, tls_key;
   std::string tls_client_ca;  // who signed the certificates that clients must have; empty: they need none
-  // Clients must send "Authorization: Bearer TOKEN". The file's first line is the token. Not both.
-  std::string token, token_file;
-  bool open_health = false;  // /v2/health/live and ready answer to everybody, also with a token or client_ca
+  std::string token;          // clients must send "Authorization: Bearer TOKEN"; empty: they need none
+  bool open_health = false;   // /v2/health/live and ready answer to everybody, also with a token or client_ca
 
   bool debug = false;  // POST /v2/limber/variant {"model": .., "variant": ..} makes a variant active
 

@@ -28,8 +28,6 @@ Status check(const HttpOptions& options) {
   if (!options.tls_client_ca.empty() && options.tls_certificate.empty())
     return invalid(
         "tls_client_ca is given without tls_certificate and tls_key; clients are known by TLS only");
-  if (!options.token.empty() && !options.token_file.empty())
-    return invalid("both token and token_file; expected one of them");
   return {};
 }
 

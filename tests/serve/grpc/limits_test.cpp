@@ -174,16 +174,26 @@ TEST_F(GrpcLimits, OnlyCallsWithTheTokenAreAnswered) {
   }
   EXPECT_EQ(call(nullptr), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(service.calls(), 1);
-  // What platforms ask needs none.
-  grpc::ClientContext context;
-  set_time_limit(context);
-  inference::ServerReadyResponse ready;
-  EXPECT_TRUE(stub()->ServerReady(&context, {}, &ready).ok());
-  grpc::ClientContext metadata_context;
-  set_time_limit(metadata_context);
-  inference::ServerMetadataResponse metadata;
-  EXPECT_EQ(stub()->ServerMetadata(&metadata_context, {}, &metadata).error_code(),
-            grpc::StatusCode::UNAUTHENTICATED);
+}
+
+TEST_F(GrpcLimits, HealthNeedsTheTokenUnlessItIsLeftOpen) {
+  for (const bool open : {false, true}) {
+    GrpcOptions options;
+    options.token = "secret-1";
+    options.open_health = open;
+    start(options);
+    // What platforms ask.
+    grpc::ClientContext context;
+    set_time_limit(context);
+    inference::ServerReadyResponse ready;
+    EXPECT_EQ(stub()->ServerReady(&context, {}, &ready).error_code(),
+              open ? grpc::StatusCode::OK : grpc::StatusCode::UNAUTHENTICATED);
+    grpc::ClientContext metadata_context;
+    set_time_limit(metadata_context);
+    inference::ServerMetadataResponse metadata;
+    EXPECT_EQ(stub()->ServerMetadata(&metadata_context, {}, &metadata).error_code(),
+              grpc::StatusCode::UNAUTHENTICATED);
+  }
 }
 
 TEST(GrpcOptions, ThatCannotWorkAreRefused) {

@@ -313,9 +313,12 @@ TEST_F(ConnectionTest, StopsWhenEverythingIsAnswered) {
   }
   Client idle(port);
   EXPECT_EQ(idle.get("/v2").status, 200);
+  Client half(port);
+  half.send("GET /v2 HTTP/1.1\r\nHo");
   service.wait_held(20);
   auto stopped = std::async(std::launch::async, [this] { server->stop(30); });
   EXPECT_TRUE(idle.ended());  // has nothing under way
+  EXPECT_TRUE(half.ended());  // nor has this, until its head is whole
   service.release();
   for (Client& client : busy) {
     const Reply reply = client.receive();

@@ -1,46 +1,20 @@
 // Who may come in: tokens, certificates, and what others get to see.
 #include <gtest/gtest.h>
-#include <openssl/err.h>
-#include <openssl/ssl.h>
 
 #include <csignal>
 #include <filesystem>
 
-#include "base/file.h"
 #include "serve/http/gate.h"
 #include "serve/http/http_server.h"
 #include "tests/serve/http/certificates.h"
 #include "tests/serve/http/client.h"
 #include "tests/serve/http/fake_service.h"
+#include "tests/serve/http/tls_client.h"
 
 namespace limber {
 namespace {
 
 constexpr std::string_view kNumber = R"({"inputs":[{"name":"x","datatype":"FP32","shape":[1],"data":[1]}]})";
-
-// One request over TLS, as a client that trusts `authority` and may have a certificate of its own. Empty: no
-// answer came; the connection was refused on either side.
-std::string tls_exchange(uint16_t port, const Certificate& authority, const Certificate* own,
-                         const std::string& text) {
-  const std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
-  SSL_CTX_load_verify_locations(context.get(), authority.certificate_file.c_str(), nullptr);
-  SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
-  if (own) {
-    SSL_CTX_use_certificate(context.get(), own->x509.get());
-    SSL_CTX_use_PrivateKey(context.get(), own->key.get());
-  }
-  const std::unique_ptr<BIO, void (*)(BIO*)> bio(BIO_new_ssl_connect(context.get()), BIO_free_all);
-  BIO_set_conn_hostname(bio.get(), ("127.0.0.1:" + std::to_string(port)).c_str());
-  std::string answer;
-  if (BIO_do_connect(bio.get()) == 1 &&
-      BIO_write(bio.get(), text.data(), static_cast<int>(text.size())) > 0) {
-    char bytes[4096];
-    for (int got; (got = BIO_read(bio.get(), bytes, sizeof bytes)) > 0;)
-      answer.append(bytes, static_cast<size_t>(got));
-  }
-  ERR_clear_error();
-  return answer;
-}
 
 struct SecurityTest : testing::Test {
   FakeService service;
@@ -98,19 +72,6 @@ TEST_F(SecurityTest, LeavesHealthOpenWhenTold) {
   EXPECT_EQ(Client(port).get("/v2/health/ready").status, 200);
   EXPECT_EQ(Client(port).get("/v2/health/live/").status, 401);
   EXPECT_EQ(Client(port).get("/v2").status, 401);
-}
-
-TEST_F(SecurityTest, ReadsTheTokenFromAFile) {
-  options.token_file = folder + "/token";
-  EXPECT_NE(start_error().find("/token"), std::string::npos);
-  ASSERT_TRUE(os_files().write(options.token_file, "\n").ok());
-  EXPECT_NE(start_error().find("expected a token in the first line"), std::string::npos);
-  ASSERT_TRUE(os_files().write(options.token_file, "from file\nsecond line\n").ok());
-  const uint16_t port = start();
-  EXPECT_EQ(Client(port).get("/v2", "Authorization: Bearer from file\r\n").status, 200);
-  EXPECT_EQ(Client(port).get("/v2", "Authorization: Bearer \r\n").status, 401);
-  options.token = "too";
-  EXPECT_EQ(start_error(), "both token and token_file; expected one of them");
 }
 
 TEST(Gate, AdmitsTheTokenOnly) {
