@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM: long work stops at the next good place.
+// Ctrl-C, SIGTERM and a closed terminal: long work stops at the next good place.
 #pragma once
 
 #include <atomic>

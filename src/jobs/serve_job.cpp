@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/parallel.h"
 #include "base/show.h"
+#include "device/control_group.h"
 #include "device/linux_sensor.h"
 #include "jobs/output.h"
 #include "jobs/serve_search.h"
@@ -24,7 +25,10 @@ namespace {
 
 int worker_count(const ServeJobOptions& job) {
   if (job.workers > 0) return job.workers;
-  return std::max(1, available_cores() / thread_count({.threads = job.threads}));
+  // A container may have many cores to see and the time of few.
+  const double quota = ControlGroup("").read(now_seconds()).cpu_limit.value_or(available_cores());
+  const int cores = std::min(available_cores(), static_cast<int>(std::ceil(quota)));
+  return std::max(1, cores / thread_count({.threads = job.threads}));
 }
 
 ModelServerOptions server_options(const ServeJobOptions& job, const JobControl& control) {
@@ -42,6 +46,7 @@ ServedFolderOptions folder_options(const ServeJobOptions& job) {
   options.name = job.name;
   options.image = job.image;
   options.exits = job.exits;
+  options.energy = job.serving.weights.energy > 0 || std::isfinite(job.serving.governor.limits.energy_j);
   return options;
 }
 
@@ -203,6 +208,8 @@ Status check(const ServeJobOptions& job) {
   if (!(job.grace_s >= 0) || !std::isfinite(job.grace_s))
     return invalid("grace_s is {}; expected 0 or more", job.grace_s);
   if (!job.search.data.empty()) LIMBER_TRY(check(job.search));
+  if (!job.search.data.empty() && job.exits)
+    return invalid("a search finds variants without exits; leave out the data, or exits");
   LIMBER_TRY(check(job.access));
   LIMBER_TRY(check_left_to_access(job.http, job.grpc));
   LIMBER_TRY(check_ports(job));

@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/show.h"
 #include "jobs/search_job.h"
 #include "variant/elastic_folder.h"
 
@@ -26,62 +25,78 @@ constexpr double kWorthIt = 0.9;
 
 BackgroundSearch::BackgroundSearch(const ServeJobOptions& job, const ServedFolder& folder,
                                    ModelServer& server, const JobControl& control)
-    : job_(job), folder_(folder), server_(server), control_(control), thread_([this] { work(); }) {
-  for (const auto& [name, model] : server.models())
-    if (!folder.elastic_folder(name).empty())
-      model->on_nothing_fits([this, name = name](double latency_s) { ask(name, latency_s); });
-}
+    : job_(job), folder_(folder), server_(server), control_(control), thread_([this] { work(); }) {}
 
 BackgroundSearch::~BackgroundSearch() {
-  for (const auto& [name, model] : server_.models()) model->on_nothing_fits({});
   stop_ = true;
   asked_.notify_all();
   thread_.join();
+  for (const auto& [name, model] : server_.models()) model->on_nothing_fits({});
 }
 
-void BackgroundSearch::ask(const std::string& model, double latency_s) {
+// Models come and go: those that are there now.
+void BackgroundSearch::listen() {
+  for (const auto& [name, model] : server_.models())
+    if (!folder_.elastic_folder(name).empty())
+      model->on_nothing_fits([this, name = name](double share) { ask(name, share); });
+}
+
+// The last wish of a model knows the machine best.
+void BackgroundSearch::ask(const std::string& model, double share) {
   const std::lock_guard lock(mutex_);
   const auto before = searched_.find(model);
-  if (before != searched_.end() && latency_s > kWorthIt * before->second) return;
-  searched_[model] = latency_s;
-  wishes_.push_back({model, latency_s});
+  if (before != searched_.end() && share > kWorthIt * before->second) return;
+  std::erase_if(wishes_, [&](const Wish& wish) { return wish.model == model; });
+  wishes_.push_back({model, share});
   asked_.notify_all();
 }
 
 void BackgroundSearch::work() {
   run_when_idle();
   while (true) {
+    listen();
     Wish wish;
     {
       std::unique_lock lock(mutex_);
       asked_.wait_for(lock, std::chrono::seconds(1), [&] { return stop_ || !wishes_.empty(); });
       if (stop_) return;
       if (wishes_.empty()) continue;
-      wish = wishes_.back();  // the newest knows the machine best
-      wishes_.clear();
+      wish = wishes_.front();
+      wishes_.erase(wishes_.begin());
+      searched_[wish.model] = wish.share;
     }
     if (const Status status = search(wish); !status.ok() && !stop_)
       control_.note(NoteKind::kWarning,
-                    fmt::format("{}: the search for a variant of {} failed: {}", wish.model,
-                                show_seconds(wish.latency_s), status.message()));
+                    fmt::format("{}: the search for a variant of {:.0f} % of the latency failed: {}",
+                                wish.model, 100 * wish.share, status.message()));
   }
 }
 
+// A share, since what is timed beside requests takes longer, the original as well. Where nothing is as quick
+// as that, the quickest that there is helps too.
 Status BackgroundSearch::search(const Wish& wish) {
   const std::string path = folder_.elastic_folder(wish.model);
+  const int threads = thread_count({.threads = job_.threads});
   SearchJobOptions job;
   static_cast<EngineOptions&>(job) = job_;
   job.model = path;
   job.source = job_.search;
-  job.latency = wish.latency_s;
+  job.latency_share = wish.share;
   job.evaluations = 60;  // a few minutes of what is left of a core; each adds to the table for the next time
-  LIMBER_TRY(run_search(job, {.stop = &stop_}).status());
   LIMBER_ASSIGN(const ElasticFolder folder, load_elastic(path));
-  std::string note;
-  LIMBER_ASSIGN(auto variants, served_variants(path, folder.model, thread_count({.threads = job_.threads}),
-                                               job_.exits, note));
+  LIMBER_ASSIGN(const JudgedVariants before, served_variants(path, folder.model, threads, false));
+  // As many images as before, so that what was judged and what will be compare.
+  if (before.images > 0) job.source.images = before.images;
+  Status status = run_search(job, {.stop = &stop_}).status();
+  constexpr double kSlower = 1.25;  // a step that is worth a try of some seconds
+  while (status.code() == Code::kInvalidArgument && job.latency_share * kSlower < 1 && !stop_) {
+    job.latency_share *= kSlower;
+    status = run_search(job, {.stop = &stop_}).status();
+  }
+  LIMBER_TRY(status);
+  LIMBER_ASSIGN(JudgedVariants found, served_variants(path, folder.model, threads, false));
   for (const auto& [name, model] : server_.models())
-    if (name == wish.model) LIMBER_TRY(model->use_variants(std::move(variants)));
+    if (name == wish.model) LIMBER_TRY(model->use_variants(std::move(found.variants), found.judged_by));
   return {};
 }
 

@@ -27,9 +27,10 @@ class BackgroundSearch {
  private:
   struct Wish {
     std::string model;
-    double latency_s = 0;
+    double share = 0;  // of the original's latency
   };
-  void ask(const std::string& model, double latency_s);
+  void listen();
+  void ask(const std::string& model, double share);
   void work();
   Status search(const Wish& wish);
 
@@ -40,8 +41,8 @@ class BackgroundSearch {
 
   std::mutex mutex_;
   std::condition_variable asked_;
-  std::vector<Wish> wishes_;
-  std::map<std::string, double> searched_;  // model -> the least latency that was searched for
+  std::vector<Wish> wishes_;                // one of each model at most
+  std::map<std::string, double> searched_;  // model -> the least share that was searched for
   std::atomic<bool> stop_ = false;
   std::thread thread_;
 };

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <map>
 
+#include "device/energy.h"
+#include "device/roofline.h"
 #include "jobs/classifier.h"
 #include "jobs/elastic_work.h"
 #include "train/run_folder.h"
@@ -61,47 +63,54 @@ ServedVariant served(const ElasticModel& model, const VariantRecord& record) {
 
 // The group whose figures are meant: of this machine and so many threads, else of the machine it knows most
 // of.
-const VariantGroup* choose_group(const std::vector<VariantGroup>& groups, const VariantIndex& index,
-                                 int threads, bool exits) {
+// Belongs to the index.
+const VariantGroup* choose_group(const VariantIndex& index, int threads, bool exits) {
   if (const VariantGroup* here = index.widest(exits ? exits_context(threads) : machine_context(threads)))
     return here;
   const VariantGroup* most = nullptr;
-  for (const VariantGroup& group : groups) {
+  for (const VariantGroup& group : index.groups()) {
     if (is_exits_context(group.context) != exits) continue;
-    if (most == nullptr || index.all(group).size() > index.all(*most).size()) most = &group;
+    const VariantGroup& kept = index.all(group).front().group;
+    if (most == nullptr || index.all(group).size() > index.all(*most).size()) most = &kept;
   }
   return most;
 }
 
 }  // namespace
 
-Result<std::vector<ServedVariant>> served_variants(const std::string& folder, const ElasticModel& model,
-                                                   int threads, bool exits, std::string& note) {
-  std::vector<ServedVariant> variants;
+Result<JudgedVariants> served_variants(const std::string& folder, const ElasticModel& model, int threads,
+                                       bool exits) {
+  JudgedVariants found;
   const Variant original = original_variant(model);
-  LIMBER_ASSIGN(const auto table, VariantTable::open(variants_in(folder), model));
-  LIMBER_ASSIGN(const auto index, table->index());
-  const std::vector<VariantGroup> groups = index->groups();
-  const VariantGroup* group = choose_group(groups, *index, threads, exits);
+  const std::string table_file = variants_in(folder);
+  std::shared_ptr<const VariantIndex> index;
+  const VariantGroup* group = nullptr;
+  if (is_file(table_file)) {  // a folder that was never searched may be one that nobody can write to
+    LIMBER_ASSIGN(const auto table, VariantTable::open(table_file, model));
+    LIMBER_ASSIGN(index, table->index());
+    group = choose_group(*index, threads, exits);
+  }
   if (group == nullptr) {
-    note = fmt::format(
+    found.note = fmt::format(
         "{}: no variant was judged yet, so the original serves alone; 'limber search {} --data DATA "
         "--latency 50%' finds some",
         folder, folder);
-    variants.push_back({.name = print(model, original), .variant = original, .timed = false});
-    return variants;
+    found.variants.push_back({.name = print(model, original), .variant = original, .timed = false});
+    return found;
   }
+  found.judged_by = group->data;
+  found.images = index->all(*group).front().images;
   if (group->context != (exits ? exits_context(threads) : machine_context(threads)))
-    note = fmt::format(
-        "{}: nothing was timed with {} thread{} on this machine; times of '{}' are used until variants "
-        "are timed here",
-        folder, threads, threads == 1 ? "" : "s", group->context);
-  for (const VariantRecord* record : index->front(*group)) variants.push_back(served(model, *record));
-  const bool has_original = std::any_of(variants.begin(), variants.end(),
+    found.note =
+        fmt::format("{}: nothing was timed with {} thread{} on this machine; times of '{}' are used {}",
+                    folder, threads, threads == 1 ? "" : "s", group->context,
+                    exits ? "for variants with exits" : "until variants are timed here");
+  for (const VariantRecord* record : index->front(*group)) found.variants.push_back(served(model, *record));
+  const bool has_original = std::any_of(found.variants.begin(), found.variants.end(),
                                         [&](const ServedVariant& one) { return one.variant == original; });
   for (const VariantRecord& record : index->all(*group))
-    if (!has_original && record.variant == original) variants.push_back(served(model, record));
-  return variants;
+    if (!has_original && record.variant == original) found.variants.push_back(served(model, record));
+  return found;
 }
 
 ServedFolder::ServedFolder(const ServedFolderOptions& options)
@@ -130,8 +139,9 @@ Result<std::unique_ptr<ServedFolder>> ServedFolder::open(const ServedFolderOptio
 std::vector<std::string> ServedFolder::names() const {
   if (single_) {
     if (!options_.name.empty()) return {options_.name};
-    std::string name = fs::path(options_.path).lexically_normal().stem().string();
-    if (name.empty()) name = fs::path(options_.path).lexically_normal().parent_path().stem().string();
+    fs::path path = fs::path(options_.path).lexically_normal();
+    if (path.filename().empty()) path = path.parent_path();  // "folder/"
+    std::string name = path.extension() == ".onnx" ? path.stem().string() : path.filename().string();
     if (options_.path.starts_with("builtin:")) name = options_.path.substr(8);
     return {name};
   }
@@ -175,7 +185,28 @@ Result<ServedSource> ServedFolder::open(const std::string& name) const {
                 is_elastic(place.path) ? open_elastic_model(place.path) : open_plain(place.path));
   source.name = name;
   source.version = place.version;
+  if (options_.energy) LIMBER_TRY(estimate_energy(source));
   return source;
+}
+
+// By operations and bytes (AS6), with watts that are guesses: good for comparing variants, not for a bill.
+Status ServedFolder::estimate_energy(ServedSource& source) const {
+  const int threads = thread_count({.threads = options_.threads});
+  const Roofline roofline = measure_roofline(threads);
+  const EnergyMeter meter(guess_energy_model(threads, roofline));
+  bool estimated = false;
+  for (ServedVariant& one : source.variants) {
+    if (one.point.energy_j > 0) continue;
+    LIMBER_ASSIGN(const GraphCost cost,
+                  source.elastic != nullptr ? cost_of(*source.elastic, one.variant) : cost_of(source.graph));
+    const double seconds = one.timed ? one.point.latency_s : roofline.seconds(cost.flops, cost.moved_bytes);
+    one.point.energy_j = meter.joules(cost.flops, cost.moved_bytes, seconds);
+    estimated = true;
+  }
+  if (!estimated) return {};
+  source.note += source.note.empty() ? source.name : "; " + source.name;
+  source.note += ": joules of its variants are estimates, by operations and bytes";
+  return {};
 }
 
 Result<ServedSource> ServedFolder::open_elastic_model(const std::string& path) const {
@@ -185,11 +216,12 @@ Result<ServedSource> ServedFolder::open_elastic_model(const std::string& path) c
   source.params = folder.model.params;
   source.classes = folder.info.classes;
   source.images = folder.info.input;
-  std::string note;
   LIMBER_ASSIGN(
-      source.variants,
-      served_variants(path, folder.model, thread_count({.threads = options_.threads}), options_.exits, note));
-  source.note = std::move(note);
+      JudgedVariants found,
+      served_variants(path, folder.model, thread_count({.threads = options_.threads}), options_.exits));
+  source.variants = std::move(found.variants);
+  source.judged_by = std::move(found.judged_by);
+  source.note = std::move(found.note);
   source.elastic = std::make_shared<const ElasticModel>(std::move(folder.model));
   return source;
 }
@@ -204,13 +236,18 @@ Result<ServedSource> ServedFolder::open_plain(const std::string& path) const {
     source.classes = recorded->classes;
   }
   const ModelSource model{.model = path};
-  // What takes no images is served by its tensors alone.
-  if (auto classifier = load_classifier(model, image); classifier.ok()) {
+  auto classifier = load_classifier(model, image);
+  if (classifier.ok()) {
     source.graph = std::move(classifier->model.graph);
     source.params = std::move(classifier->model.params);
     source.images = classifier->input;
     return source;
   }
+  // Who says how images are prepared wants to send some.
+  const ImageOptions& asked = options_.image;
+  if (!asked.size.empty() || asked.crop > 0 || asked.preset || asked.normalisation)
+    return classifier.status();
+  // What takes no images is served by its tensors alone.
   LIMBER_ASSIGN(Model loaded, load(model));
   source.graph = std::move(loaded.graph);
   source.params = std::move(loaded.params);

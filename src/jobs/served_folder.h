@@ -16,10 +16,11 @@
 namespace limber {
 
 struct ServedFolderOptions : EngineOptions {
-  std::string path;    // a model as ModelSource has it, an elastic model, or a repository
-  std::string name;    // of a single model; empty: that of the file or folder
-  ImageOptions image;  // for models that have no record of their own
-  bool exits = false;  // variants with exits, where the model has some, instead of those that a search found
+  std::string path;     // a model as ModelSource has it, an elastic model, or a repository
+  std::string name;     // of a single model; empty: that of the file or folder
+  ImageOptions image;   // for models that have no record of their own
+  bool exits = false;   // variants with exits, where the model has some, instead of those that a search found
+  bool energy = false;  // joules of a run are wanted: estimated where nobody measured them
 };
 
 class ServedFolder final : public ModelRepository {
@@ -42,15 +43,22 @@ class ServedFolder final : public ModelRepository {
   Result<Place> find(const std::string& name) const;
   Result<ServedSource> open_elastic_model(const std::string& path) const;
   Result<ServedSource> open_plain(const std::string& path) const;
+  Status estimate_energy(ServedSource& source) const;
 
   const ServedFolderOptions options_;
   const std::vector<std::shared_ptr<Backend>> backends_;
   bool single_ = true;
 };
 
-// Variants of an elastic model that nothing else beats, measured on this machine or, where nothing was, on
-// another; the original is one of them. `note` says where they are from when that is not obvious.
-Result<std::vector<ServedVariant>> served_variants(const std::string& folder, const ElasticModel& model,
-                                                   int threads, bool exits, std::string& note);
+// Variants of an elastic model that nothing else beats, all judged by the same images.
+struct JudgedVariants {
+  std::vector<ServedVariant> variants;  // the original is one of them
+  std::string judged_by;                // VariantGroup::data; empty: none was judged
+  int64_t images = 0;                   // that they were judged by
+  std::string note;                     // where times are from when that is not obvious; may be empty
+};
+// Measured on this machine or, where nothing was, on another.
+Result<JudgedVariants> served_variants(const std::string& folder, const ElasticModel& model, int threads,
+                                       bool exits);
 
 }  // namespace limber

@@ -43,9 +43,7 @@ ModelServer::~ModelServer() {
 }
 
 ServerMetadata ModelServer::server() const {
-  return {.version = options_.version,
-          .extensions = {"binary_tensor_data", "model_repository", "model_repository(unload_dependents)",
-                         "statistics"}};
+  return {.version = options_.version, .extensions = {"binary_tensor_data", "model_repository"}};
 }
 
 // What is loaded later, or could not be loaded, does not take the others away: who wants it asks for it by
@@ -68,6 +66,10 @@ void ModelServer::announce(const std::vector<std::string>& models) {
 std::shared_ptr<ServedModel> ModelServer::find(std::string_view model, std::string_view version,
                                                ServeStatus& status) const {
   const std::shared_lock lock(mutex_);
+  if (draining_) {
+    status = {Refusal::kUnavailable, "the server is shutting down", 1};
+    return nullptr;
+  }
   const auto at = models_.find(model);
   if (at == models_.end()) {
     std::vector<std::string> names;
@@ -76,11 +78,10 @@ std::shared_ptr<ServedModel> ModelServer::find(std::string_view model, std::stri
     return nullptr;
   }
   const State& state = at->second;
-  if (state.model == nullptr || draining_) {
+  if (state.model == nullptr) {
     status = {Refusal::kUnavailable,
-              draining_       ? std::string("the server is shutting down")
-              : state.loading ? fmt::format("model '{}' is being loaded", model)
-                              : fmt::format("model '{}' is not loaded: {}", model, state.reason),
+              state.loading ? fmt::format("model '{}' is being loaded", model)
+                            : fmt::format("model '{}' is not loaded: {}", model, state.reason),
               1};
     return nullptr;
   }
@@ -207,15 +208,16 @@ ModelServer::Sensed ModelServer::sensed() const {
   return sensed_;
 }
 
-void ModelServer::sense() {
+// A forecast goes by ticks of equal length: at rest, where they are longer, it says what is.
+void ModelServer::sense(bool resting) {
   auto sample = sensor_->sample();
   if (!sample.ok()) return;  // the last one stays
   const std::lock_guard lock(sensed_mutex_);
   const DeviceSample before = std::exchange(sensed_.sample, *std::move(sample));
   const DeviceSample& now = sensed_.sample;
   sensed_.load = load_index(now, LoadOf::kOthers).value_or(0);
-  forecast_.add(sensed_.load);
-  sensed_.forecast = forecast_.predict(forecast_options(options_).horizon);
+  if (!resting) forecast_.add(sensed_.load);
+  sensed_.forecast = resting ? sensed_.load : forecast_.predict(forecast_options(options_).horizon);
   const double passed = now.time_s - before.time_s;
   if (now.energy_j && before.energy_j && passed > 0)
     sensed_.power_w = (*now.energy_j - *before.energy_j) / passed;
@@ -234,8 +236,9 @@ void ModelServer::tell_switches(const std::string& name, const ServedModel& mode
 void ModelServer::control() {
   uint64_t requests = 0;
   double busy_at = now_seconds();
+  bool resting = false;
   while (true) {
-    sense();
+    sense(resting);
     const Sensed sensed = this->sensed();
     uint64_t count = 0;
     for (const auto& [name, model] : models()) {
@@ -245,7 +248,8 @@ void ModelServer::control() {
     }
     if (std::exchange(requests, count) != count) busy_at = now_seconds();
     // Somebody who was here ten seconds ago may come back, and history goes on by seconds.
-    const double pause = now_seconds() - busy_at < 10 ? options_.tick_s : options_.idle_tick_s;
+    resting = now_seconds() - busy_at >= 10;
+    const double pause = resting ? options_.idle_tick_s : options_.tick_s;
     std::unique_lock lock(stop_mutex_);
     if (stopped_.wait_for(lock, std::chrono::duration<double>(pause), [&] { return stop_; })) return;
   }

@@ -90,7 +90,7 @@ class ModelServer final : public InferenceService {
   std::shared_ptr<ServedModel> find(std::string_view model, std::string_view version,
                                     ServeStatus& status) const;
   void control();
-  void sense();
+  void sense(bool resting);
   void tell_switches(const std::string& name, const ServedModel& model);
 
   const ModelRepository& repository_;

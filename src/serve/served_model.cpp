@@ -66,7 +66,8 @@ ServedModel::ServedModel(ServedSource source, ServedSignature signature,
       options_(options),
       weights_(std::move(weights)),
       warm_(std::make_shared<WarmSet>()),
-      variants_(source_.variants) {}
+      variants_(source_.variants),
+      judged_by_(source_.judged_by) {}
 
 Result<std::unique_ptr<ServedModel>> ServedModel::start(ServedSource source,
                                                         std::vector<std::shared_ptr<Backend>> backends,
@@ -176,6 +177,8 @@ std::shared_ptr<const ChoiceIndex> ServedModel::make_index() const {
     points.push_back(variants_[i].point);
     const auto ready = find(*set, static_cast<int>(i));
     points.back().latency_s = ready != nullptr ? ready->seconds() : ratio * variants_[i].point.latency_s;
+    // So much that everything else is better, whatever the weights.
+    if (!variants_[i].usable) points.back() = {.latency_s = 1e9, .energy_j = 1e9};
   }
   return std::make_shared<const ChoiceIndex>(std::move(points), options_.weights);
 }
@@ -267,8 +270,9 @@ void ServedModel::deploy() {
     lock.lock();
     if (over_) return;
     if (!made.ok()) {
-      stats_.switched(
-          {unix_seconds(), variant.name, variant.name, "cannot be used: " + made.status().message()}, 0);
+      problem_ = fmt::format("variant '{}' cannot be used: {}", variant.name, made.status().message());
+      variants_[static_cast<size_t>(wanted.variant)].usable = false;
+      governor_->use(make_index(), warm()->active->number());
       continue;
     }
     keep_warm(*made);
@@ -296,8 +300,9 @@ void ServedModel::tick(const Surroundings& around) {
   const Decision decision = governor_->decide(situation);
   if (decision.changed) activate(decision, around.now);
   if (decision.nothing_fits && on_nothing_fits_) {
-    const double room = governor_->options().budget_s - slowdown.stall_s;
-    if (room > 0) on_nothing_fits_(room / std::max(1.0, slowdown.slowdown));
+    const double room = (governor_->options().budget_s - slowdown.stall_s) / std::max(1.0, slowdown.slowdown);
+    const double original_s = slowest_s();
+    if (room > 0 && original_s > 0) on_nothing_fits_(std::min(1.0, room / original_s));
   }
 }
 
@@ -313,14 +318,37 @@ Status ServedModel::force(const std::string& variant) {
   return error(Code::kNotFound, "variant '{}' is not warm", variant);
 }
 
-Status ServedModel::use_variants(std::vector<ServedVariant> variants) {
+// The original where it is one of them: what shares of latency are of.
+double ServedModel::slowest_s() const {
+  const auto index = make_index();
+  double slowest = 0;
+  for (size_t i = 0; i < variants_.size(); ++i) {
+    if (!variants_[i].usable) continue;
+    const double seconds = index->point(static_cast<int>(i)).latency_s;
+    if (variants_[i].name == "original") return seconds;
+    slowest = std::max(slowest, seconds);
+  }
+  return slowest;
+}
+
+Status ServedModel::use_variants(std::vector<ServedVariant> variants, const std::string& judged_by) {
   const std::lock_guard lock(control_mutex_);
   leave_out(variants, options_.governor.limits);
-  for (ServedVariant& variant : variants) {
+  for (const ServedVariant& variant : variants)
     if (source_.elastic != nullptr) LIMBER_TRY(check_variant(*source_.elastic, variant.variant));
-    const bool known = std::any_of(variants_.begin(), variants_.end(),
-                                   [&](const ServedVariant& one) { return one.name == variant.name; });
-    if (!known) variants_.push_back(std::move(variant));
+  if (variants.empty()) return {};
+  if (judged_by != judged_by_)
+    for (ServedVariant& one : variants_) one.usable = false;
+  judged_by_ = judged_by;
+  for (ServedVariant& variant : variants) {
+    const auto known = std::find_if(variants_.begin(), variants_.end(),
+                                    [&](const ServedVariant& one) { return one.name == variant.name; });
+    if (known == variants_.end()) {
+      variants_.push_back(std::move(variant));
+    } else {
+      known->point.accuracy = variant.point.accuracy;
+      known->usable = true;
+    }
   }
   governor_->use(make_index(), governor_->active());
   return {};
@@ -355,6 +383,7 @@ ServedModel::View ServedModel::view() const {
   view.queue = queue_.size();
   view.queue_limit = options_.queue_limit;
   view.policy = options_.governor.policy;
+  view.problem = problem_;
   for (size_t i = 0; i < variants_.size(); ++i) {
     const auto ready = find(*warm_, static_cast<int>(i));
     View::Entry entry{variants_[i].name, variants_[i].point, ready != nullptr, ready == warm_->active};

@@ -69,10 +69,11 @@ class ServedModel {
   // Makes this variant active whatever the governor thinks, until it decides otherwise; for tests of
   // switching. kNotFound when it is not one of those that are warm.
   Status force(const std::string& variant);
-  // Variants that a search found since. Those there are keep their measured times.
-  Status use_variants(std::vector<ServedVariant> variants);
-  // Called from tick() when no variant keeps the budget, with the latency on an idle machine that would.
-  void on_nothing_fits(std::function<void(double latency_s)> call);
+  // Variants that a search found since. Those there are keep their measured times. When they were judged by
+  // other images than before, only they are chosen from: accuracies of different images do not compare.
+  Status use_variants(std::vector<ServedVariant> variants, const std::string& judged_by);
+  // Called from tick() when no variant keeps the budget, with the share of the original's latency that would.
+  void on_nothing_fits(std::function<void(double share)> call);
 
   struct View {
     std::string active;
@@ -84,6 +85,7 @@ class ServedModel {
       bool warm = false, active = false;
     };
     std::vector<Entry> pool;
+    std::string problem;  // why a variant that was wanted is not served; empty: none
     Policy policy = Policy::kFixed;
   };
   View view() const;
@@ -129,6 +131,7 @@ class ServedModel {
   void switch_to(const std::shared_ptr<const ReadyVariant>& to, const std::string& reason, double asked_at);
   void activate(const Decision& decision, double now);
   std::shared_ptr<const ChoiceIndex> make_index() const;
+  double slowest_s() const;
   void make_governor();
   std::vector<int> warm_up_order() const;
 
@@ -154,6 +157,8 @@ class ServedModel {
 
   mutable std::mutex control_mutex_;  // of what decides; taken before mutex_
   std::vector<ServedVariant> variants_;
+  std::string judged_by_;
+  std::string problem_;
   std::map<int, int> used_at_;  // variant -> when it was active last, as a count of switches
   std::unique_ptr<Governor> governor_;
   int switches_ = 0;

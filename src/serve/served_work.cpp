@@ -114,7 +114,9 @@ size_t ServedModel::rows_at_once(const ReadyVariant& with, const Ticket& first, 
   const auto workers = static_cast<size_t>(options_.ready.workers);
   int64_t batch = with.batch_for(static_cast<int64_t>((singles + workers - 1) / workers));
   const double due = std::min(first.request.deadline, first.request.received + options_.governor.budget_s);
-  if (slowdown_ * with.seconds(batch) > due - now - overhead_s_) batch = 1;
+  // Unless it is late in any case: then those behind it count.
+  const double left = due - now - overhead_s_;
+  if (slowdown_ * with.seconds(batch) > left && slowdown_ * with.seconds() <= left) batch = 1;
   return static_cast<size_t>(batch);
 }
 

@@ -19,8 +19,10 @@ Result<TensorType> bound(const TensorType& type, const std::string& name, const 
     }
     const auto one = batch == nullptr ? std::optional<Dim>() : dim.bind(batch->symbol(), 1);
     if (!one || !one->is_constant())
-      return invalid("'{}' is {}: dimension '{}' is open, and only a batch may be; fix it (dim {}=NUMBER)",
-                     name, type.to_string(), dim.symbol().name(), dim.symbol().name());
+      return invalid(
+          "'{}' is {}: dimension '{}' is open, and only a batch may be; 'limber export --dim {}=NUMBER' "
+          "fixes it",
+          name, type.to_string(), dim.symbol().name(), dim.symbol().name());
     dims.push_back(*one);
   }
   return TensorType{type.dtype, Shape(std::move(dims))};

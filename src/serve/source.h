@@ -17,6 +17,8 @@ struct ServedVariant {
   Variant variant;
   ChoicePoint point;  // as it was measured on this machine, with as many threads
   bool timed = true;  // false: `point` has no latency yet; it is timed when the variant is made ready
+  // False: never chosen, as it cannot be compiled, or was judged by other images than the rest.
+  bool usable = true;
 };
 
 struct ServedSource {
@@ -25,6 +27,7 @@ struct ServedSource {
   std::shared_ptr<Parameters> params;           // of the graph and of all variants
   std::shared_ptr<const ElasticModel> elastic;  // null: the graph is all there is
   std::vector<ServedVariant> variants;          // to choose from; at least one
+  std::string judged_by;                        // the images that their accuracies are of; empty: none
   std::vector<std::string> classes;
   std::optional<Preprocess> images;  // how images become input 0; nothing: it takes none
   std::string note;                  // what whoever starts the server should know; may be empty

@@ -48,12 +48,13 @@ void ServeStats::done(const Done& request) {
   current_.late += request.late ? 1 : 0;
   // Reservoir sampling: every request of the second is as likely to be in it.
   const auto latency = static_cast<float>(request.latency_s);
-  if (++current_.seen <= kSample) {
+  ++current_.seen;
+  if (++current_.answered <= kSample) {
     current_.latencies.push_back(latency);
     return;
   }
   random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
-  const uint64_t at = (random_ >> 33) % current_.seen;
+  const uint64_t at = (random_ >> 33) % current_.answered;
   if (at < kSample) current_.latencies[at] = latency;
 }
 

@@ -76,7 +76,7 @@ class ServeStats {
   // Latencies of one second; a sample of them where there are very many.
   struct Second {
     std::vector<float> latencies;
-    uint64_t seen = 0, late = 0, arrived = 0;
+    uint64_t answered = 0, seen = 0, late = 0, arrived = 0;  // seen: answered, or too late for that
     double length_s = 1;
   };
   static constexpr size_t kSample = 2000;  // per second: a p99 has twenty above it

@@ -84,6 +84,7 @@ struct ModelStatus {
     field("miss_share", self.window.miss_share);
     field("queue", static_cast<uint64_t>(self.view.queue));
     field("queue_limit", static_cast<uint64_t>(self.view.queue_limit));
+    if (!self.view.problem.empty()) field("problem", self.view.problem);
     field("pool", self.pool);
     field("switches", self.switches);
     field("history", self.history);

@@ -201,7 +201,10 @@ Result<GraphCost> sum_costs(std::span<const Graph* const> graphs, int64_t batch)
     std::map<std::string, int64_t> dims;
     for (const std::string& symbol : symbols(*graph)) dims[symbol] = batch;
     LIMBER_ASSIGN(const Graph bound, limber::bind(*graph, dims));
-    for (uint32_t n = 0; n < bound.num_nodes(); ++n) cost.flops += node_flops(bound, NodeId{n});
+    for (uint32_t n = 0; n < bound.num_nodes(); ++n) {
+      cost.flops += node_flops(bound, NodeId{n});
+      cost.moved_bytes += node_bytes(bound, NodeId{n});
+    }
   }
   for (const auto& [name, size] : bytes) cost.parameter_bytes += size;
   return cost;

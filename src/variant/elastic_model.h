@@ -91,6 +91,7 @@ Result<std::vector<std::string>> parameters_of(const ElasticModel& model, const 
 struct GraphCost {
   size_t parameter_bytes = 0;  // states included; what two graphs share counts once
   double flops = 0;            // of one run; a multiply-add counts two
+  double moved_bytes = 0;      // of one run: what nodes read and write, each value once a node
 };
 // Every symbolic dimension is `batch`. Costs of blocks add up to the variant's, but for shared parameters.
 Result<GraphCost> cost_of(const Graph& graph, int64_t batch = 1);

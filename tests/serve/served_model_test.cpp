@@ -246,8 +246,22 @@ TEST(ServedModel, CompilesWhatIsNotWarmInTheBackground) {
       found.push_back(one);
   ASSERT_FALSE(found.empty());
   found[0].point = {1e-7, 0, 0, 0.99};
-  ASSERT_TRUE(model->use_variants(found).ok());
+  ASSERT_TRUE(model->use_variants(found, "").ok());
   EXPECT_EQ(model->view().pool.size(), 6 + found.size());
+}
+
+// Of other images another accuracy is true: what was judged before is no longer chosen.
+TEST(ServedModel, AccuraciesOfDifferentImagesAreNotCompared) {
+  ServedSource source = elastic_source(1, 3);
+  source.judged_by = "64 images";
+  source.variants[0].point.accuracy = 0.99;
+  ServeOptions options = options_with(Policy::kFeedback);
+  const auto model = *ServedModel::start(source, served_backends(), options);
+  std::vector<ServedVariant> found(source.variants.begin() + 1, source.variants.end());
+  found[0].point.accuracy = 0.5;
+  ASSERT_TRUE(model->use_variants(found, "128 images").ok());
+  for (int i = 0; i < 100; ++i) model->tick({.now = now_seconds() + i});
+  EXPECT_NE(model->view().active, source.variants[0].name);
 }
 
 TEST(ServedModel, WhatCannotBeServedIsRefusedAtTheStart) {

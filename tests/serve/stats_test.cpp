@@ -62,6 +62,19 @@ TEST(ServeStats, MemoryIsBounded) {
   EXPECT_EQ(stats.totals().switches, 400U);
 }
 
+// Refusals count as missed and have no latency: with thousands of them in a second the sample stays what it
+// is.
+TEST(ServeStats, RefusalsAreNotInTheSample) {
+  ServeStats stats;
+  stats.tick(0.5, 0, 0, 0, "a");
+  for (int i = 0; i < 5000; ++i) stats.refused(Refusal::kOverloaded);
+  for (int i = 0; i < 5000; ++i) stats.done({.latency_s = 0.25});
+  stats.tick(2, 0, 0, 0, "a");
+  EXPECT_EQ(stats.window().p50_s, 0.25);
+  EXPECT_EQ(stats.window().p99_s, 0.25);
+  EXPECT_NEAR(stats.window().miss_share, 0.5, 1e-9);
+}
+
 TEST(ServeStats, KnowsTheRateWithinASecond) {
   ServeStats stats;
   stats.tick(0.5, 0, 0, 0, "a");

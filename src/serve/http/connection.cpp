@@ -149,8 +149,6 @@ HttpRefusal Connection::refuse(const HttpHead& head) const {
     return {413, fmt::format("the body has {} bytes; at most {} are taken", *head.content_length,
                              options.max_body_bytes)};
   }
-  if (head.method == "POST" && !head.content_length && !head.chunked)
-    return {411, "Content-Length is missing"};
   return {};
 }
 

@@ -21,7 +21,6 @@ constexpr std::pair<int, std::string_view> kReasons[] = {
     {404, "Not Found"},
     {405, "Method Not Allowed"},
     {408, "Request Timeout"},
-    {411, "Length Required"},
     {413, "Content Too Large"},
     {415, "Unsupported Media Type"},
     {429, "Too Many Requests"},
