@@ -9,7 +9,7 @@ namespace limber {
 namespace {
 
 constexpr double kNoLimit = 4e18;  // the first version says so with the largest number of whole pages
-constexpr int kDeepest = 64;
+constexpr int kDeepest = 64;  // groups within groups, a few in truth: a bound for a file that makes no sense
 
 // The group of `controller` ("" for the second version) below where it is mounted, and all that it lies in.
 // The last is always the mount itself: what a container sees of its own group.

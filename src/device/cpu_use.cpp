@@ -6,8 +6,8 @@
 namespace limber {
 namespace {
 
-constexpr int kMostCores = 8192;
-constexpr double kLeastTicks = 2;  // per core, for a share that means something
+constexpr int kMostCores = 8192;   // the most that Linux is built for
+constexpr double kLeastTicks = 2;  // of 10 ms, per core, for a share that means something
 
 // Of a line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal. What follows is counted in
 // user and nice already.

@@ -15,6 +15,7 @@ namespace {
 constexpr double kWattsPerCore = 4, kIdleWattsPerCore = 0.5, kMemoryWatts = 4;
 constexpr double kUsualHitRate = 0.9;  // of convolutions, whose kernels are cut to fit the caches
 constexpr int kEnough = 3;             // observations, for two factors
+// Of what is 100 observations old a third counts; the spread lets a few observations say more than the guess.
 constexpr double kFactorForgetting = 0.99, kFactorSpread = 100;
 
 double known(double value) { return std::isfinite(value) && value > 0 ? value : 0; }

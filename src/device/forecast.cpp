@@ -10,9 +10,9 @@
 namespace limber {
 namespace {
 
-constexpr int kHighestOrder = 64, kFurthest = 1000;
-constexpr double kSpread = 100;   // of weights at first: a few samples say more
-constexpr double kFading = 0.95;  // errors are judged over about the last 20 values
+constexpr int kHighestOrder = 64, kFurthest = 1000;  // samples; a fit costs the square of the order
+constexpr double kSpread = 100;                      // of weights at first: a few samples say more
+constexpr double kFading = 0.95;                     // errors are judged over about the last 20 values
 
 const ForecastOptions& checked(const ForecastOptions& options) {
   LIMBER_ASSERT(options.problem().empty());

@@ -13,6 +13,7 @@
 namespace limber {
 namespace {
 
+// Of a folder, and bytes of a file: far more than kernels have, bounds for a folder that is none of a kernel.
 constexpr size_t kMostEntries = 256;
 constexpr size_t kLongestText = 65536;
 

@@ -13,6 +13,7 @@ namespace {
 
 // Independent accumulators: enough to hide the latency of a multiply-add on two pipes.
 constexpr int kChains = 12;
+// Time for several runs of a probe, of which the best counts.
 constexpr double kSecondsPerProbe = 0.04;
 
 template <typename Vector>
@@ -76,6 +77,7 @@ double best_seconds(const Body& body) {
 }
 
 double measure_flops(int threads) {
+  // Times kChains: about a million cycles on two pipes, many of them within a probe.
   constexpr int64_t kRounds = 200'000;
   const FlopsProbe probe = widest_probe();
   std::vector<float> sink(static_cast<size_t>(threads));

@@ -6,9 +6,9 @@
 namespace limber {
 namespace {
 
-constexpr double kEverySeconds = 1;
+constexpr double kEverySeconds = 1;              // heat takes seconds to change
 constexpr double kLowest = -50, kHighest = 200;  // a sensor that says something else is broken
-constexpr size_t kMostFiles = 16;
+constexpr size_t kMostFiles = 16;                // zones that are read each time; one is the hottest
 
 // x86_pkg_temp, cpu-thermal, CPU-therm, coretemp, k10temp, zenpower, soc_thermal, bigcore0-thermal ...
 bool of_processor(std::string name) {

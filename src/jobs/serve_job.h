@@ -26,8 +26,10 @@ struct ServeJobOptions : EngineOptions {
   HttpOptions http;      // ports and limits; what `access` says stays as it is by default
   GrpcOptions grpc;      // the same
   bool with_grpc = true;
-  double grace_s = 10;  // that requests have to end when it is stopped
-  std::string record;   // file that switches are written to; empty: none
+  // Seconds that requests have to end when it is stopped, over HTTP and then over gRPC: together within the
+  // 30 that container platforms wait.
+  double grace_s = 10;
+  std::string record;  // file that switches are written to; empty: none
   // Images that a search in the background may judge variants by when none keeps the budget; none: no search.
   ImageSource search;
 };

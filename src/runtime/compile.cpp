@@ -74,7 +74,7 @@ Result<bool> is_faster(Session& challenger, Session& champion) {
   // Rounds of 10 ms, or one run of a slow network: long against a switch of caches, short against what else
   // happens on a machine.
   constexpr double kRoundSeconds = 0.01;
-  constexpr int kMostRuns = 50, kMostRounds = 12;
+  constexpr int kMostRuns = 50, kMostRounds = 12;  // bounds, of tiny networks and of all
   TurnTimer timer({.runs = std::clamp(static_cast<int>(kRoundSeconds / std::max(once, 1e-6)), 1, kMostRuns)});
   timer.add([&](std::vector<double>& /*parts*/) { return run(challenger); });
   timer.add([&](std::vector<double>& /*parts*/) { return run(champion); });

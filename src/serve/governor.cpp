@@ -60,7 +60,7 @@ Governor::Outlook Governor::look_ahead(const Situation& s) {
 // exponential.
 double Governor::predict(double latency_s, const Outlook& outlook, int workers) {
   const double service = outlook.slowdown * latency_s;
-  const double use = outlook.rate * service / workers;
+  const double use = outlook.rate * service / workers;  // of the workers, 0..1
   if (use >= 1) return std::numeric_limits<double>::infinity();
   // Below a tenth nearly nobody waits, and a tenth of the requests is what is not asked for.
   const double wait = use < 0.1 ? 0 : 2.3 * use / (1 - use) * service / workers;
@@ -121,7 +121,7 @@ Decision Governor::decide(const Situation& s) {
 }
 
 Decision Governor::react(const Situation& s) {
-  if (s.now - changed_at_ < 1) return {.variant = active_};
+  if (s.now - changed_at_ < 1) return {.variant = active_};  // once a second
   const Outlook outlook{.slowdown = std::max(0.05, s.slowdown.slowdown)};
   int next = choose(options_.budget_s, outlook);
   const bool nothing_fits = next < 0;
@@ -133,6 +133,7 @@ Decision Governor::react(const Situation& s) {
 Decision Governor::change_to(int variant, const Situation& s, const Outlook& outlook, bool nothing_fits) {
   const bool rises = index_->point(variant).latency_s > index_->point(active_).latency_s;
   // Going back was too early: the next time it takes twice as long; after a quiet minute it is forgotten.
+  // Seconds; bounded, so that however often it was wrong, half a minute of quiet leads back.
   constexpr double kTooEarly = 5, kForgiven = 60, kLongest = 30;
   if (!rises && s.now - rose_at_ < kTooEarly) calm_needed_s_ = std::min(kLongest, 2 * calm_needed_s_);
   if (!rises && s.now - rose_at_ > kForgiven) calm_needed_s_ = options_.calm_s;

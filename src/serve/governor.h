@@ -30,9 +30,13 @@ struct GovernorOptions {
   double budget_s = std::numeric_limits<double>::infinity();  // of a request, waiting included
   ChoiceLimits limits;                                        // besides latency, which is `budget_s`
   double dwell_s = 0.4;  // at least between two switches; with kMaxAge of the meter under the second promised
-  double calm_s = 1.5;   // so long a slower variant must seem to fit before it is taken
-  double headroom = 0.85;  // share of the budget that a slower variant must fit into; a faster one: all of it
-  int workers = 1;         // that share the requests
+  // So long a slower variant must seem to fit before it is taken: three times what the meter remembers, so
+  // that nothing of the busy time is left in it.
+  double calm_s = 1.5;
+  // Share of the budget that a slower variant must fit into; a faster one: all of it. What lies between is
+  // the hysteresis.
+  double headroom = 0.85;
+  int workers = 1;  // that share the requests
 };
 
 // What is known at one moment.

@@ -244,7 +244,7 @@ void ModelServer::control() {
       tell_switches(name, *model);
     }
     if (std::exchange(requests, count) != count) busy_at = now_seconds();
-    // Somebody who was here a moment ago may come back, and history goes on by seconds.
+    // Somebody who was here ten seconds ago may come back, and history goes on by seconds.
     const double pause = now_seconds() - busy_at < 10 ? options_.tick_s : options_.idle_tick_s;
     std::unique_lock lock(stop_mutex_);
     if (stopped_.wait_for(lock, std::chrono::duration<double>(pause), [&] { return stop_; })) return;

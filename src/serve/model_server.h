@@ -32,7 +32,7 @@ class ModelRepository {
 
 struct ModelServerOptions {
   ServeOptions model;    // of each
-  double tick_s = 0.05;  // between two decisions
+  double tick_s = 0.05;  // between two decisions: a tenth of what the meter remembers
   double idle_tick_s =
       0.5;  // the same when no request came for a while: nothing is to be decided, nothing spins
   double forecast_s = 0.5;  // how far ahead load is forecast: about what it takes to notice and to switch

@@ -66,7 +66,7 @@ void clear(Lane& lane, size_t inputs) {
 }  // namespace
 
 Status ReadyVariant::time(Kind& kind) {
-  // Enough rounds for a quartile, and little: a server that starts makes several of these ready.
+  // Seconds and rounds: enough for a quartile, and little: a server that starts makes several of these ready.
   LIMBER_ASSIGN(kind.seconds,
                 time_quick([&] { return kind.lanes[0]->run(); }, {.seconds = 0.04, .max_rounds = 12}));
   for (size_t worker = 1; worker < kind.lanes.size(); ++worker) LIMBER_TRY(kind.lanes[worker]->run());
@@ -91,6 +91,7 @@ Result<std::shared_ptr<const ReadyVariant>> ReadyVariant::make(
   if (source.elastic != nullptr) {
     LIMBER_ASSIGN(graph, materialize(*source.elastic, variant.variant));
   }
+  // By fours, so that they are few: each size is a plan, and memory for all workers.
   for (int64_t batch = 1; batch <= options.max_batch; batch *= 4) {
     Kind kind{.batch = batch};
     LIMBER_ASSIGN(const auto plan,

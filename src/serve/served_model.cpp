@@ -289,6 +289,7 @@ void ServedModel::tick(const Surroundings& around) {
   }
   stats_.tick(around.now, unix_seconds(), around.load, around.expected_load, active);
   const std::lock_guard lock(control_mutex_);
+  // A tenth at least: where decoding takes all of the budget, the quickest variant is the answer, not none.
   if (std::isfinite(options_.governor.budget_s))
     governor_->set_budget(std::max(0.1 * options_.governor.budget_s, options_.governor.budget_s - overhead));
   const Situation situation{around.now, slowdown, stats_.rate(), around.load, around.expected_load};

@@ -25,8 +25,12 @@ struct ServeOptions {
   GovernorOptions governor;  // budget, policy, dwell; `workers` is taken from below
   ChoiceWeights weights;
   ReadyOptions ready;
-  size_t queue_limit = 256;  // requests that may wait; more are refused
-  size_t warm_limit = 8;     // variants that stay compiled
+  // Requests that may wait; more are refused. Some seconds' work of a model of 10 ms: who waits longer is
+  // gone.
+  size_t queue_limit = 256;
+  // Variants that stay compiled: steps of latency fine enough to choose from, each with memory for all
+  // workers.
+  size_t warm_limit = 8;
   // When this becomes true, getting ready ends with what is ready. Null: never.
   const std::atomic<bool>* stop = nullptr;
 };

@@ -44,7 +44,7 @@ Slowdown SlowdownMeter::read(double now) {
 
 void LoadResponse::add(double load, double slowdown) {
   const double x[] = {1, load};
-  fit_.add(x, std::min(slowdown, 20.0));  // a stall of a second is no slope
+  fit_.add(x, std::min(slowdown, 20.0));  // times; a stall of a second is no slope
 }
 
 double LoadResponse::growth(double now, double then) const {

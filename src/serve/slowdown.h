@@ -28,6 +28,7 @@ struct Slowdown {
 // Remembers the last requests, as many as kWindow and no older than kMaxAge. Any thread may use it.
 class SlowdownMeter {
  public:
+  // Requests: enough for a ninth decile, and what 128 requests a second bring within kMaxAge.
   static constexpr size_t kWindow = 64;
   // Seconds. Long enough for a few requests of a slow stream, short enough to have forgotten an idle machine
   // within the second in which a server must react.

@@ -36,7 +36,7 @@ class ServeStats {
   static constexpr std::array kBuckets = {0.00025, 0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075,
                                           0.01,    0.015,  0.02,  0.03,  0.05,  0.075, 0.1,
                                           0.15,    0.25,   0.5,   1.0,   2.5,   10.0};
-  static constexpr size_t kHistory = 120;  // seconds
+  static constexpr size_t kHistory = 120;  // seconds, which the live page draws
   static constexpr size_t kSwitches = 50;  // that are remembered with their reasons
 
   struct Done {
@@ -80,7 +80,7 @@ class ServeStats {
     double length_s = 1;
   };
   static constexpr size_t kSample = 2000;  // per second: a p99 has twenty above it
-  static constexpr size_t kWindow = 10;
+  static constexpr size_t kWindow = 10;    // seconds that "lately" means: of Window
 
   mutable std::mutex mutex_;
   Totals totals_;

@@ -13,6 +13,11 @@ std::optional<double> finite(double value) {
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
+// 0 is what a model has that nobody judged.
+std::optional<double> judged(double accuracy) {
+  return accuracy > 0 ? std::optional(accuracy) : std::nullopt;
+}
+
 struct PoolStatus {
   std::string variant;
   double latency_s = 0, accuracy = 0;
@@ -20,7 +25,7 @@ struct PoolStatus {
   static void fields(auto& self, auto& field) {
     field("variant", self.variant);
     field("latency_s", self.latency_s);
-    field("accuracy", self.accuracy);
+    field("accuracy", judged(self.accuracy));
     field("warm", self.warm);
     field("active", self.active);
   }
@@ -65,7 +70,7 @@ struct ModelStatus {
     field("ready", self.ready);
     field("budget_s", finite(self.view.budget_s));
     field("variant", self.view.active);
-    field("accuracy", self.view.accuracy);
+    field("accuracy", judged(self.view.accuracy));
     field("estimated_s", self.view.estimated_s);
     field("correction", self.view.slowdown);
     field("requests_total", self.totals.requests);
@@ -211,8 +216,11 @@ void write_shape(Exposition& out, const Models& models) {
   for (const ModelStatus& model : models)
     out.add("limber_active_subnet",
             fmt::format("{},variant=\"{}\"", labels_of(model), label(model.view.active)), 1);
-  gauge("limber_active_subnet_accuracy", "Share of images that it has right, as it was judged.",
-        [](const auto& m) { return m.view.accuracy; });
+  out.family("limber_active_subnet_accuracy", "gauge",
+             "Share of images that it has right, as it was judged.");
+  for (const ModelStatus& model : models)
+    if (const auto accuracy = judged(model.view.accuracy))
+      out.add("limber_active_subnet_accuracy", labels_of(model), *accuracy);
   gauge("limber_active_subnet_estimated_seconds", "What it takes on an idle machine.",
         [](const auto& m) { return m.view.estimated_s; });
   gauge("limber_latency_correction", "Actual by estimated, lately.",

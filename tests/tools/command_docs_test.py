@@ -64,6 +64,17 @@ class CommandDocs(unittest.TestCase):
         self.assertIn("commands/look2.md", output)
         self.assertIn("commands/page.md: the program has no such command", output)
 
+    def test_the_server_lists_its_own_options(self):
+        write_program(self.folder, top=TOP.replace("  touch ", "  serve                       Serves it\n  touch "))
+        (self.folder / "serve").write_text(LOOK.replace("limber look", "limber serve").replace("Machine", "Other"))
+        self.write_pages()
+        index = (self.docs / "commands.md").read_text()
+        self.assertIn("| `--json` | Machine-readable output |", index)
+        self.assertIn("but `serve`, whose page lists its own", index)
+        self.assertIn("Other-readable output", (self.docs / "commands/serve.md").read_text())
+        self.assertNotIn("those of all commands", (self.docs / "commands/serve.md").read_text())
+        self.assertIn("those of all commands", (self.docs / "commands/touch.md").read_text())
+
     def test_refuses_a_page_without_its_marks(self):
         self.write_pages()
         (self.docs / "commands/page.md").write_text("# mine\n" + WRITTEN)

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kCacheVersion = 2;
+constexpr int kCacheVersion = 2;                     // of tune.json: goes up when entries mean something else
 constexpr size_t kMaxCacheBytes = size_t{64} << 20;  // read of a file that anybody may have written
 
 // The whole file, or an empty object when it is missing, damaged or of another version.

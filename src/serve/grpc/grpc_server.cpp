@@ -19,8 +19,8 @@
 namespace limber {
 namespace {
 
-constexpr size_t kMaxPemBytes = size_t{1} << 20;
-constexpr int kHandshakeMs = 10000;
+constexpr size_t kMaxPemBytes = size_t{1} << 20;  // a chain of certificates has some kilobytes
+constexpr int kHandshakeMs = 10000;  // as HttpOptions::head_s: nobody holds a connection without TLS
 
 // "[::1]:8001"
 std::string endpoint(const GrpcOptions& options) {

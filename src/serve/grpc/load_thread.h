@@ -12,6 +12,7 @@ namespace limber {
 // One thread, which starts with the first job and runs them one after the other. Any thread may post.
 class LoadThread {
  public:
+  // Loads take seconds each: more would wait for minutes. As HTTP has it.
   static constexpr size_t kMaxWaiting = 16;
 
   LoadThread() = default;

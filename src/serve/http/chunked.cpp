@@ -6,8 +6,8 @@
 namespace limber {
 namespace {
 
-constexpr size_t kMaxLine = 1024;  // of a size with its extensions, and of a trailer
-constexpr size_t kMaxTrailers = 8 * kMaxLine;
+constexpr size_t kMaxLine = 1024;  // bytes of a size with its extensions, and of a trailer; both are skipped
+constexpr size_t kMaxTrailers = 8 * kMaxLine;  // bytes of all of them
 
 }  // namespace
 

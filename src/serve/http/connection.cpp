@@ -9,9 +9,9 @@
 namespace limber {
 namespace {
 
-constexpr size_t kFirstInput = 4 << 10;
-constexpr size_t kMaxInput = 64 << 10;  // chunks and pipelined requests are read in pieces of this
-constexpr double kLingerSeconds = 2;
+constexpr size_t kFirstInput = 4 << 10;  // bytes that an idle connection keeps: 4,096 of them have 16 MiB
+constexpr size_t kMaxInput = 64 << 10;   // bytes; chunks and pipelined requests are read in pieces of this
+constexpr double kLingerSeconds = 2;     // for a client to read its answer and close, see linger()
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr std::string_view kContinueHead = "HTTP/1.1 100 Continue\r\n\r\n";
 

@@ -90,7 +90,7 @@ class TlsWire final : public StreamWire<TlsStream> {
   }
   // TLS would write each part as a record of its own; small ones go together.
   void write(std::span<const std::string_view> parts, std::shared_ptr<WireUser> user) override {
-    constexpr size_t kSmall = 16 << 10;
+    constexpr size_t kSmall = 16 << 10;  // bytes: the most that a record of TLS holds
     size_t total = 0;
     for (const std::string_view part : parts) total += part.size();
     if (total > kSmall) return StreamWire::write(parts, std::move(user));

@@ -13,6 +13,7 @@
 namespace limber {
 namespace {
 
+// Loads take seconds each: more would wait for minutes, and clients give up before.
 constexpr size_t kLoadsWaiting = 16;
 
 int hex_value(char c) {

@@ -25,11 +25,11 @@ namespace http = beast::http;
 using tcp = asio::ip::tcp;
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMaxAnswer = size_t{64} << 20;
-constexpr double kTick = 0.1;           // seconds between two looks at `stop`
-constexpr double kReport = 0.5;         // seconds between two reports
-constexpr size_t kMaxProblems = 50;     // kinds that are told apart
-constexpr size_t kMaxVariants = 30000;  // names that are told apart
+constexpr size_t kMaxAnswer = size_t{64} << 20;  // bytes; as large as what our own server takes
+constexpr double kTick = 0.1;           // seconds between two looks at `stop`: Ctrl-C feels immediate
+constexpr double kReport = 0.5;         // seconds between two reports, which a person reads
+constexpr size_t kMaxProblems = 50;     // kinds that are told apart: a list that can still be read
+constexpr size_t kMaxVariants = 30000;  // names that are told apart: LoadRecord has 16 bits for one
 
 Clock::duration duration_of(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));

@@ -18,6 +18,7 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 using nlohmann::json;
 
+// Bytes: of a model's metadata or a list of models, which are some kilobytes; what is larger is neither.
 constexpr size_t kMaxDescription = size_t{16} << 20;
 
 // The text of a segment of a path.

@@ -34,9 +34,10 @@ struct AnswerForm {
   bool binary_of(std::string_view output) const;
 };
 
+// Models have a few of each; bounds for what a request of a few bytes can make the server do.
 inline constexpr size_t kMaxInferInputs = 64;
 inline constexpr size_t kMaxInferOutputs = 256;
-inline constexpr size_t kMaxImagesPerInput = 4096;
+inline constexpr size_t kMaxImagesPerInput = 4096;  // at the gate; a model may take fewer rows
 
 // What the model is; asked only when a request holds encoded images, as it is large.
 using MetadataOf = std::function<ServeStatus(ModelMetadata&)>;

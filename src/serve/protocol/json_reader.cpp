@@ -8,7 +8,7 @@
 namespace limber {
 namespace {
 
-constexpr size_t kExcerpt = 40;
+constexpr size_t kExcerpt = 40;  // bytes of a stranger's text that a message shows: it stays one line
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 

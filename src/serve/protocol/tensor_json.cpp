@@ -41,8 +41,8 @@ std::optional<T> tiny_number(const char* at, const char* end) {
   return static_cast<T>(value);
 }
 
-constexpr int kMaxDigits = 19;  // that 64 bits hold
-constexpr int kExactPower = 22;
+constexpr int kMaxDigits = 19;   // that 64 bits hold
+constexpr int kExactPower = 22;  // the largest power of ten that a double holds exactly
 constexpr double kPowers[kExactPower + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                              1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                              1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
@@ -101,6 +101,7 @@ PlainNumber scan_number(const char* at, const char* end) {
 // answer is false.
 bool nearest_float(const PlainNumber& number, float& to) {
   const double value = static_cast<double>(number.digits) / kPowers[number.behind_point];
+  // A double has 29 bits that a float has not; half of them is the middle. Twice the error is doubtful.
   constexpr uint64_t kBelowFloat = (uint64_t{1} << 29) - 1, kMiddle = uint64_t{1} << 28, kDoubt = 4;
   const uint64_t rest = std::bit_cast<uint64_t>(value) & kBelowFloat;
   if (rest - (kMiddle - kDoubt) <= 2 * kDoubt) return false;

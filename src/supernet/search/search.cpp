@@ -392,6 +392,7 @@ Result<std::vector<Variant>> price_seeds(const SearchSpace& space, const Band& b
   std::vector<Variant> seeds;
   for (size_t i = 0; i < 4 * count && seeds.size() < count; ++i) {
     Prices prices = error_prices(space, kExponents[i % std::size(kExponents)]);
+    // Further and further from what the errors say, until there is something new; in 1024 steps of latency.
     if (i >= std::size(kExponents)) perturb(prices, 0.1 * static_cast<double>(i), random);
     LIMBER_ASSIGN(Priced priced, cheapest_variant(space, prices, band, 1024));
     if (std::find(seeds.begin(), seeds.end(), priced.variant) == seeds.end())

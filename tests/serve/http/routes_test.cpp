@@ -103,7 +103,7 @@ TEST_F(RoutesTest, DescribesServerAndModels) {
   EXPECT_EQ(client.get("/v2/models/echo/ready").body, R"({"name":"echo","ready":true})");
   EXPECT_EQ(client.get("/v2/models/echo/versions/9/ready").status, 404);
   EXPECT_EQ(client.get("/v2/limber/status").body, R"({"models":[]})");
-  EXPECT_NE(client.get("/").body.find("<!doctype html>"), std::string::npos);
+  EXPECT_NE(client.get("/").body.find("<!DOCTYPE html>"), std::string::npos);
   EXPECT_EQ(client.get("/index.html?x=1").header("Content-Type"), "text/html; charset=utf-8");
 }
 
