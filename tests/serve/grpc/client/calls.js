@@ -2,16 +2,22 @@
 //
 // Without MODEL the server is the one of the tests (try_server.cpp), and every call is checked. With MODEL it is
 // any server: the model's own metadata say what is sent (zeros), and what comes back must fit them.
-// A token is taken from the variable LIMBER_TOKEN.
+// A token is taken from the variable LIMBER_TOKEN; LIMBER_CA is the file of the authority that signed the server's
+// certificate. LIMBER_REFUSED: the server must refuse all that is asked.
 'use strict';
 const assert = require('assert');
+const fs = require('fs');
 const grpc = require('@grpc/grpc-js');
 const loader = require('@grpc/proto-loader');
 
 const [proto, address, model] = process.argv.slice(2);
 const definition = loader.loadSync(proto, {keepCase: true, longs: Number, enums: String, defaults: true, oneofs: true});
 const Service = grpc.loadPackageDefinition(definition).inference.GRPCInferenceService;
-const client = new Service(address, grpc.credentials.createInsecure());
+const authority = process.env.LIMBER_CA;
+const client = authority
+  ? new Service(address, grpc.credentials.createSsl(fs.readFileSync(authority)),
+                {'grpc.ssl_target_name_override': 'localhost'})
+  : new Service(address, grpc.credentials.createInsecure());
 
 const SIZES = {BOOL: 1, UINT8: 1, INT8: 1, UINT16: 2, INT16: 2, FP16: 2, BF16: 2, UINT32: 4, INT32: 4, FP32: 4,
                UINT64: 8, INT64: 8, FP64: 8};
@@ -114,6 +120,14 @@ async function checkModel() {
   });
 }
 
-(model ? checkModel() : checkTestServer()).then(
+async function checkRefused() {
+  for (const [method, request] of [['ServerLive', {}], ['ServerMetadata', {}], ['ModelMetadata', {name: model}],
+                                   ['ModelInfer', {model_name: model}], ['RepositoryModelUnload', {model_name: model}]]) {
+    await refused(call(method, request), grpc.status.UNAUTHENTICATED);
+  }
+}
+
+const check = process.env.LIMBER_REFUSED ? checkRefused : model ? checkModel : checkTestServer;
+check().then(
   () => { console.log(`gRPC for JavaScript against ${address}: ok`); client.close(); },
   (error) => { console.error(error); process.exit(1); });
