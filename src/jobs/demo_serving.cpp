@@ -298,6 +298,8 @@ Status Trial::prepare() {
   for (const ServedVariant& one : source.variants) {
     if (one.name == "original") outcome_.least_accuracy = options_.least_accuracy * one.point.accuracy;
   }
+  for (const ServedVariant& one : source.variants)
+    outcome_.variants += one.point.accuracy >= outcome_.least_accuracy ? 1 : 0;
   LIMBER_ASSIGN(const int64_t batch, find_batch());
   models_.emplace(*folder_, batch);
   return read_images(batch);

@@ -97,6 +97,11 @@ std::string DemoServing::verdict() const {
       "{:.1f} %",
       100 * elastic.share_within(true), 100 * fixed.share_within(true), 100 * elastic.accuracy(true),
       100 * fixed.accuracy(true));
+  if (variants < 2)
+    return fmt::format(
+        "No variant but the model itself is right often enough to answer, so the loop had nothing to choose "
+        "from: {}.",
+        shares);
   if (!fixed.kept(false))
     return fmt::format(
         "The machine was busy even without the neighbour, so this says little. Beside it the elastic model "

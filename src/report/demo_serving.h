@@ -57,6 +57,7 @@ struct DemoServing {
   double rate = 0;            // requests a second, as by chance
   double use = 0;             // share of what the fixed model can do on the idle machine
   double least_accuracy = 0;  // of variants that may answer, on the images of the search
+  int variants = 0;           // that may answer, the model itself included
   int workers = 0, neighbours = 0;
   int64_t batch = 0;             // images of a request
   int64_t images = 0;            // that were sent over and over

@@ -1,10 +1,6 @@
 // An elastic model beside a busy neighbour. How long things take is not asserted: the machine is others' too.
 #include "jobs/demo_serving.h"
 
-#include <signal.h>
-
-#include <cmath>
-
 #include "jobs/busy_neighbour.h"
 #include "tests/jobs/elastic.h"
 
@@ -50,6 +46,7 @@ TEST(ServingTrial, CountsEveryRequestOfBothPoliciesInEachPhase) {
   EXPECT_DOUBLE_EQ(serving.budget_s, 1.3 * serving.idle_p90_s);
   EXPECT_EQ(serving.images, 20);
   EXPECT_GE(serving.neighbours, 1);
+  EXPECT_GE(serving.variants, 1);
   EXPECT_FALSE(serving.verdict().empty());
   ASSERT_EQ(serving.runs.size(), 2u);
   for (const DemoServed& run : serving.runs) {

@@ -64,6 +64,7 @@ DemoReport served_example(int64_t fixed, int64_t elastic) {
   DemoReport report = example();
   report.serving = {
       .budget_s = 0.04, .idle_p90_s = 0.03, .slack = 1.3, .rate = 50, .neighbours = 2, .batch = 16};
+  report.serving.variants = 4;
   report.serving.runs = {served("fixed", fixed, std::numeric_limits<double>::infinity()),
                          served("elastic", elastic, 0.035)};
   report.serving.runs[1].switches = {{4.5, "original", "a=skip", "expected 90 ms exceeds 40 ms"}};
@@ -86,6 +87,9 @@ TEST(DemoPage, SaysSoWhenTheLoopDoesNotKeepTheDeadline) {
   DemoReport busy = served_example(10, 95);
   for (DemoPhase& phase : busy.serving.runs[0].phases) phase.within = 10;
   EXPECT_TRUE(has(demo_page(busy), "busy even without the neighbour"));
+  DemoReport alone = served_example(10, 30);
+  alone.serving.variants = 1;
+  EXPECT_TRUE(has(demo_page(alone), "nothing to choose from"));
   EXPECT_FALSE(has(demo_page(example()), "neighbour")) << "nothing was served";
 }
 
