@@ -82,6 +82,19 @@ void print_tables(const DemoReport& report) {
                  show_seconds(b.measured_s), fmt::format("{:.0f} %", 100 * report.measured_share(b)),
                  report.within(b) ? "yes" : "NO", show_percent(b.accuracy), fmt::format("{}", b.parameters)});
   fmt::print("{}\n", budgets.text());
+  Table serving({{"served within " + show_seconds(report.serving.budget_s)},
+                 {"machine"},
+                 {"in time", true},
+                 {"p50", true},
+                 {"p95", true},
+                 {"accuracy", true},
+                 {"switches", true}});
+  for (const DemoServed& run : report.serving.runs)
+    for (const DemoPhase& p : run.phases)
+      serving.add({run.name, p.busy ? "busy neighbour" : "idle", show_percent(p.share_within()),
+                   show_seconds(p.p50_s), show_seconds(p.p95_s), show_percent(p.accuracy),
+                   fmt::format("{}", p.switches)});
+  fmt::print("{}\n", serving.text());
   fmt::print("Accuracies are of {} images that played no part before; all was measured here, in {:.0f} s.\n",
              report.judged_images, report.seconds);
 }
@@ -96,8 +109,8 @@ Result<int> demo(const DemoCommand& options) {
   Teller teller(talk, console.console);
   fmt::print(
       talk,
-      "A model learns, meets a changed world, learns again in about half the time, and changes its shape\n"
-      "to fit a budget. {}; all files go to {}. Ctrl-C stops.\n",
+      "A model learns, meets a changed world, learns again in about half the time, changes its shape to fit\n"
+      "a budget, and keeps it beside a busy neighbour. {}; all files go to {}. Ctrl-C stops.\n",
       options.quick ? "With --quick less well, in a minute or two" : "It takes about five minutes",
       job.folder);
   const Result<DemoReport> told = run_demo(job, console.control, &teller);

@@ -26,6 +26,44 @@ Json budget_json(const DemoReport& report, const DemoBudget& b) {
                        {"file", report.folder + "/" + b.file}});
 }
 
+Json phase_json(const DemoPhase& p) {
+  Json variants = Json::array();
+  for (const auto& [variant, answers] : p.variants)
+    variants.push(Json::object({{"variant", variant}, {"answers", answers}}));
+  Json out = Json::object({{"busy", p.busy},
+                           {"from_s", p.from_s},
+                           {"to_s", p.to_s},
+                           {"requests", p.requests},
+                           {"answered", p.answered},
+                           {"refused", p.refused},
+                           {"within", p.share_within()},
+                           {"p50_s", p.p50_s},
+                           {"p95_s", p.p95_s},
+                           {"accuracy", p.accuracy},
+                           {"switches", p.switches}});
+  out.set("variants", std::move(variants));
+  return out;
+}
+
+Json serving_json(const DemoServing& serving) {
+  Json runs = Json::array();
+  for (const DemoServed& run : serving.runs) {
+    Json phases = Json::array();
+    for (const DemoPhase& phase : run.phases) phases.push(phase_json(phase));
+    Json one = Json::object({{"name", run.name}, {"kept_busy", run.kept(true)}});
+    one.set("phases", std::move(phases));
+    runs.push(std::move(one));
+  }
+  Json out = Json::object({{"budget_s", serving.budget_s},
+                           {"idle_p90_s", serving.idle_p90_s},
+                           {"rate", serving.rate},
+                           {"images_per_request", serving.batch},
+                           {"workers", serving.workers},
+                           {"neighbours", serving.neighbours}});
+  out.set("runs", std::move(runs));
+  return out;
+}
+
 }  // namespace
 
 Json demo_json(const DemoReport& report) {
@@ -49,6 +87,7 @@ Json demo_json(const DemoReport& report) {
   Json unreachable = Json::array();
   for (const double share : report.unreachable) unreachable.push(share);
   out.set("unreachable", std::move(unreachable));
+  out.set("serving", serving_json(report.serving));
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include "base/turns.h"
 #include "device/cpu.h"
 #include "jobs/demo_samples.h"
+#include "jobs/demo_serving.h"
 #include "jobs/elastic_report.h"
 #include "jobs/measured_step.h"
 #include "jobs/version.h"
@@ -82,10 +83,17 @@ std::vector<Trained> train_in_turns(const std::vector<TrainJobOptions>& training
   return trained;
 }
 
-constexpr int kChapters = 6;
+constexpr int kChapters = 7;
 constexpr uint64_t kUnseen = 1'000'000;  // added to the seed: images that play no part but in the end
 
 int percent_of(double share) { return static_cast<int>(std::lround(100 * share)); }
+
+std::string served_text(const DemoServed& run, const DemoPhase& phase) {
+  return fmt::format("{}, {}: {:.1f} % of {} requests in time, p50 {}, p95 {}, {:.1f} % right, {}", run.name,
+                     phase.busy ? "busy neighbour" : "idle", 100 * phase.share_within(), phase.requests,
+                     show_seconds(phase.p50_s), show_seconds(phase.p95_s), 100 * phase.accuracy,
+                     phase.switches == 1 ? "1 switch" : fmt::format("{} switches", phase.switches));
+}
 
 class Story {
  public:
@@ -100,6 +108,7 @@ class Story {
   Status make_elastic();
   Status search();
   Status run_subnets();
+  Status serve();
   Status time_files(const std::vector<std::string>& files, std::vector<double>& seconds);
 
   void chapter(const char* title, const char* why) { teller_.on_chapter(++chapter_, kChapters, title, why); }
@@ -379,6 +388,35 @@ Status Story::run_subnets() {
   return {};
 }
 
+Status Story::serve() {
+  chapter(
+      "It is served, and a busy neighbour arrives",
+      "The same requests to the model as it is and to the elastic one, which a closed loop lets change its\n"
+      "shape. Another program takes the cores for a while, and goes.");
+  ServingTrialOptions options{.folder = in("shapes"), .data = new_domain(s_.val_images, kUnseen)};
+  options.images = s_.val_images;
+  options.workers = std::min(s_.threads, ServingTrialOptions::kMostWorkers);
+  options.finding_s = s_.finding_s;
+  options.idle_s = s_.idle_s;
+  options.busy_s = s_.busy_s;
+  options.seed = s_.seed;
+  LIMBER_ASSIGN(const auto trial, ServingTrial::open(options, control_));
+  LIMBER_TRY(trial->find_budget());
+  const DemoServing& told = trial->outcome();
+  result(
+      fmt::format("{:.3g} requests a second, {} images each. The fixed model answers nine of ten within {}: "
+                  "the budget is {}",
+                  told.rate, told.batch, show_seconds(told.idle_p90_s), show_seconds(told.budget_s)));
+  for (const auto& [name, policy] :
+       {std::pair("fixed", Policy::kFixed), std::pair("elastic", Policy::kForecast)}) {
+    LIMBER_TRY(trial->play(name, policy));
+    for (const DemoPhase& phase : told.runs.back().phases) result(served_text(told.runs.back(), phase));
+  }
+  result(told.verdict());
+  report_.serving = told;
+  return {};
+}
+
 Result<DemoReport> Story::tell() {
   const double start = now_seconds();
   std::error_code problem;
@@ -394,7 +432,7 @@ Result<DemoReport> Story::tell() {
   report_.quick = s_.quick;
   report_.judged_images = s_.judged_images;
   for (Status (Story::*step)() : {&Story::learn, &Story::change, &Story::adapt, &Story::make_elastic,
-                                  &Story::search, &Story::run_subnets}) {
+                                  &Story::search, &Story::run_subnets, &Story::serve}) {
     LIMBER_TRY((this->*step)());
   }
   report_.seconds = now_seconds() - start;
@@ -427,6 +465,9 @@ DemoJobOptions quick_demo() {
   options.searched_images = 200;
   options.evaluations = 24;
   options.timed_seconds = 1.5;
+  options.finding_s = 1.5;
+  options.idle_s = 1.5;
+  options.busy_s = 3;
   return options;
 }
 

@@ -31,6 +31,8 @@ struct DemoJobOptions {
   int searched_images = 500, evaluations = 60;
   double margin = 0.05;      // of a budget that the search leaves free
   double timed_seconds = 3;  // that the subnets are timed at the end
+  // Seconds of serving: until a budget is found, then twice idle, busy, idle.
+  double finding_s = 3, idle_s = 4, busy_s = 9;
 };
 
 // The same story with less data.

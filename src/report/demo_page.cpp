@@ -119,12 +119,13 @@ HtmlTable budget_table(const DemoReport& report) {
 
 // What a reader should take away, in as few words as there are.
 std::string gains(const DemoReport& report) {
+  const std::string served = report.serving.runs.size() == 2 ? " " + report.serving.verdict() : "";
   const auto kept = std::count_if(report.budgets.begin(), report.budgets.end(),
                                   [&](const DemoBudget& b) { return report.within(b); });
   return fmt::format(
       "Learning the new domain: {:.2f} times as fast as training everything, with {}. Running on it: {} of "
-      "{} subnets keep the latency that was asked for.",
-      report.speedup(), points_text(report.points_lost()), kept, report.budgets.size());
+      "{} subnets keep the latency that was asked for.{}",
+      report.speedup(), points_text(report.points_lost()), kept, report.budgets.size(), served);
 }
 
 void add_domains(HtmlPage& page, const DemoReport& report) {
@@ -207,6 +208,7 @@ std::string demo_page(const DemoReport& report) {
   add_domains(page, report);
   add_trainings(page, report);
   add_subnets(page, report);
+  if (report.serving.runs.size() == 2) add_serving(page, report.serving);
   add_steps(page, report);
   return page.html(
       fmt::format("Made by limber demo ({}). Accuracies in tables are of {} images that played no "

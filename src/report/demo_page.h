@@ -1,9 +1,11 @@
-// The page about a demonstration: from a model to one that learns faster and runs within a budget.
+// The page about a demonstration: from a model to one that learns faster, runs within a budget and
+// keeps it while the machine gets busy.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "report/demo_serving.h"
 #include "report/elastic_page.h"
 #include "report/run_log.h"
 
@@ -56,6 +58,7 @@ struct DemoReport {
   std::vector<DemoBudget> budgets;
   std::vector<double> unreachable;  // shares for which the search found no variant that is fast enough
   ElasticReport elastic;
+  DemoServing serving;
   std::vector<DemoStep> steps;
 
   // REQUIRES: three trainings

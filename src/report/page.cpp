@@ -27,7 +27,7 @@ svg .middle { text-anchor: middle; } svg .end { text-anchor: end; }
 .grid { stroke: var(--grid); stroke-width: 1; } .axis { stroke: var(--soft); stroke-width: 1; }
 .line { fill: none; stroke-width: 2.2; stroke-linejoin: round; } .dashed { stroke-dasharray: 6 4; stroke-width: 1.7; }
 .reference { fill: none; stroke: var(--soft) !important; stroke-width: 1.4; stroke-dasharray: 3 4; }
-.mark { stroke: var(--panel); stroke-width: 1; } .hit { fill: transparent; }
+.mark { stroke: var(--panel); stroke-width: 1; } .hit { fill: transparent; } .shade { fill: var(--note); }
 .cells { shape-rendering: crispEdges; } .cells g:hover { opacity: 0.75; } .framed { stroke: var(--rule); }
 .s0 { stroke: var(--c0); } .s1 { stroke: var(--c1); } .s2 { stroke: var(--c2); } .s3 { stroke: var(--c3); }
 .s4 { stroke: var(--c4); } .s5 { stroke: var(--c5); } .s6 { stroke: var(--c6); }

@@ -107,6 +107,12 @@ std::string line_legend(const std::vector<PlotSeries>& all) {
   return legend_list(items);
 }
 
+void draw_span(SvgCanvas& canvas, const PlotSpan& span, const PlotArea& area, const PlotScale& x) {
+  const double left = x(span.from), right = x(span.to);
+  canvas.rect("shade", left, area.top, right - left, area.bottom - area.top);
+  canvas.text("tick middle", (left + right) / 2, area.top + 14, span.name);
+}
+
 // Axes and series on the upper kLineHeight of the canvas. False where there is no point to draw.
 bool draw_lines_on(SvgCanvas& canvas, const LinePlot& plot) {
   std::vector<std::vector<PlotPoint>> points;
@@ -119,9 +125,10 @@ bool draw_lines_on(SvgCanvas& canvas, const LinePlot& plot) {
   const PlotArea area{52, 38, kPlotWidth - 16, kLineHeight - 46};
   const Ticks x_ticks = axis_ticks(plot.x, xs, 8, TickRange::kTight);
   const Ticks y_ticks = axis_ticks(plot.y, ys, 6, TickRange::kRound);
+  const PlotScale x{x_ticks.low, x_ticks.high, area.left, area.right};
+  for (const PlotSpan& span : plot.shaded) draw_span(canvas, span, area, x);
   draw_y_axis(canvas, area, y_ticks, plot.y.label);
   draw_x_axis(canvas, area, x_ticks, plot.x.label, /*grid=*/false);
-  const PlotScale x{x_ticks.low, x_ticks.high, area.left, area.right};
   const PlotScale y{y_ticks.low, y_ticks.high, area.bottom, area.top};
   for (size_t i = 0; i < plot.series.size(); ++i) draw_series(canvas, plot.series[i], points[i], x, y);
   return true;

@@ -35,10 +35,17 @@ struct PlotAxis {
   std::optional<double> low, high;  // never shown below and above these
 };
 
+// A part of the x axis that is set apart, from top to bottom.
+struct PlotSpan {
+  double from = 0, to = 0;
+  std::string name;  // written into it
+};
+
 struct LinePlot {
   std::string title;
   PlotAxis x, y;
   std::vector<PlotSeries> series;
+  std::vector<PlotSpan> shaded;
 };
 // With its legend below. Empty where there is no point to draw.
 std::string draw_lines(const LinePlot& plot);

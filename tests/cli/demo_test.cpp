@@ -34,6 +34,9 @@ DemoJobOptions tiny(const std::string& folder) {
   options.searched_images = 50;
   options.evaluations = 8;
   options.timed_seconds = 0.1;
+  options.finding_s = 0.3;
+  options.idle_s = 0.2;
+  options.busy_s = 0.3;
   return options;
 }
 
@@ -79,6 +82,12 @@ TEST(Demo, NumbersFilesAndPageAgree) {
     const json inside = json_of(limber_program("inspect " + budget["file"].get<std::string>() + " --json"));
     EXPECT_EQ(inside["parameters"], budget["parameters"]);
   }
+  ASSERT_EQ(numbers["serving"]["runs"].size(), 2u);
+  for (const json& run : numbers["serving"]["runs"]) {
+    ASSERT_EQ(run["phases"].size(), 3u);
+    for (const json& phase : run["phases"])
+      EXPECT_EQ(phase["answered"].get<int>() + phase["refused"].get<int>(), phase["requests"]);
+  }
   const json eval =
       json_of(limber_program("eval " + dir + "/elastic --data synthetic:" + DemoJobOptions().shifts +
                              ",count=100,seed=1000000 "
@@ -88,12 +97,12 @@ TEST(Demo, NumbersFilesAndPageAgree) {
   const std::string page = read_text(dir + "/report.html"), picture = read_text(dir + "/demo.svg");
   for (const char* part :
        {"what was gained on this machine", "Accuracy over training time", "tensors were trained when",
-        "Accuracy over latency", "Promised and measured", "data:image/png;base64,iVBOR"})
+        "Accuracy over latency", "Promised and measured", "Latency over time", "data:image/png;base64,iVBOR"})
     EXPECT_TRUE(contains(page, part)) << part;
   EXPECT_EQ(picture.rfind("<svg ", 0), 0u);
   EXPECT_FALSE(contains(page, "http://") && contains(page, "src=\"http")) << "loads something";
   const std::string& story = teller.story;
-  for (const char* part : {"1/6", "6/6", "limber train builtin:resnet8", "limber elastify ", "limber search ",
+  for (const char* part : {"1/7", "7/7", "limber train builtin:resnet8", "limber elastify ", "limber search ",
                            "limber export ", "times as fast"})
     EXPECT_TRUE(contains(story, part)) << part << "\n" << story;
 }

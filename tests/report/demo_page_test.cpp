@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/report/records.h"
 #include "tests/report/xml.h"
 
@@ -40,6 +42,55 @@ TEST(DemoPage, IsWellFormedAndSaysWhatWasGainedAndWhatWasNot) {
                            "over its budget", "a &lt;fast&gt; CPU", "limber train a&amp;b", "base64,UE5H"})
     EXPECT_TRUE(has(page, part)) << part;
   EXPECT_FALSE(has(page, "<script")) << "needs nothing else";
+}
+
+DemoServed served(const std::string& name, int64_t within_busy, double p90_busy) {
+  DemoServed run{.name = name};
+  for (int i = 0; i < 3; ++i) {
+    DemoPhase phase{
+        .busy = i == 1, .from_s = 4.0 * i, .to_s = 4.0 * (i + 1), .requests = 100, .answered = 100};
+    phase.within = phase.busy ? within_busy : 97;
+    phase.p50_s = 0.02;
+    phase.p95_s = 0.03;
+    phase.accuracy = 0.9;
+    phase.variants = {{"original", 60}, {"a=skip,b<=shrink50", 40}};
+    run.phases.push_back(phase);
+    run.moments.push_back({4.0 * i + 2, phase.busy ? p90_busy : 0.03});
+  }
+  return run;
+}
+
+DemoReport served_example(int64_t fixed, int64_t elastic) {
+  DemoReport report = example();
+  report.serving = {
+      .budget_s = 0.04, .idle_p90_s = 0.03, .slack = 1.3, .rate = 50, .neighbours = 2, .batch = 16};
+  report.serving.variants = 4;
+  report.serving.runs = {served("fixed", fixed, std::numeric_limits<double>::infinity()),
+                         served("elastic", elastic, 0.035)};
+  report.serving.runs[1].switches = {{4.5, "original", "a=skip", "expected 90 ms exceeds 40 ms"}};
+  return report;
+}
+
+TEST(DemoPage, ShowsHowItWasServed) {
+  const std::string page = demo_page(served_example(10, 95));
+  EXPECT_EQ(xml_problem(page.substr(page.find("<html"))), "");
+  for (const char* part :
+       {"Keeping its deadline beside a busy neighbour", "misses its deadline, and the elastic one keeps it",
+        "class=\"shade\"", "over 160 ms", "2 blocks changed 40", "exceeds 40 ms", ">budget<"})
+    EXPECT_TRUE(has(page, part)) << part;
+  EXPECT_FALSE(has(page, "inf")) << "what never came is drawn at the top";
+}
+
+TEST(DemoPage, SaysSoWhenTheLoopDoesNotKeepTheDeadline) {
+  EXPECT_TRUE(has(demo_page(served_example(10, 80)), "does NOT keep its deadline"));
+  EXPECT_TRUE(has(demo_page(served_example(95, 96)), "Both keep their deadline"));
+  DemoReport busy = served_example(10, 95);
+  for (DemoPhase& phase : busy.serving.runs[0].phases) phase.within = 10;
+  EXPECT_TRUE(has(demo_page(busy), "busy even without the neighbour"));
+  DemoReport alone = served_example(10, 30);
+  alone.serving.variants = 1;
+  EXPECT_TRUE(has(demo_page(alone), "nothing to choose from"));
+  EXPECT_FALSE(has(demo_page(example()), "neighbour")) << "nothing was served";
 }
 
 TEST(DemoPage, PictureIsAFileOfItsOwn) {
