@@ -117,7 +117,7 @@ TEST(ServeCommand, WhatMakesNoSenseIsRefusedWithAReason) {
       {"GET /v2/models/nobody HTTP/1.1\r\nHost: t\r\n\r\n", 404},
       {"GET /v2/models/resnet8/infer HTTP/1.1\r\nHost: t\r\n\r\n", 405},
       {"GET /" + std::string(100000, 'a') + " HTTP/1.1\r\nHost: t\r\n\r\n", 431},
-      {post + "\r\n", 411},
+      {post + "\r\n", 400},
       {post + "Content-Length: -1\r\n\r\n", 400},
       {post + "Content-Length: 5\r\nContent-Length: 6\r\n\r\n", 400},
       {post + "Content-Length: 2000000\r\n\r\n", 413},
