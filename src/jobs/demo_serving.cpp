@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <mutex>
-#include <optional>
 #include <semaphore>
 #include <thread>
 
@@ -14,8 +13,6 @@
 #include "device/linux_sensor.h"
 #include "jobs/busy_neighbour.h"
 #include "jobs/served_folder.h"
-#include "ops/op_def.h"
-#include "runtime/compile.h"
 #include "serve/loadgen/schedule.h"
 #include "serve/loadgen/summary.h"
 #include "variant/elastic_folder.h"
@@ -55,37 +52,6 @@ int count_right(const Tensor& scores, const Tensor& labels) {
   return right;
 }
 
-Status bind_batch(Graph& graph, int64_t batch) {
-  LIMBER_ASSIGN(graph, limber::bind(graph, batch_settings(graph, batch, 1).symbols));
-  return {};
-}
-
-// The folder's model for requests of so many images. A server that knows of a batch would take them for that
-// many requests: its budget is that of one image.
-class InBatches final : public ModelRepository {
- public:
-  InBatches(const ServedFolder& folder, int64_t batch) : folder_(folder), batch_(batch) {}
-  std::vector<std::string> names() const override { return folder_.names(); }
-  std::vector<std::shared_ptr<Backend>> backends() const override { return folder_.backends(); }
-  Result<ServedSource> open(const std::string& name) const override {
-    LIMBER_ASSIGN(ServedSource source, folder_.open(name));
-    LIMBER_TRY(bind_batch(source.graph, batch_));
-    if (source.elastic == nullptr) return source;
-    ElasticModel model = *source.elastic;
-    LIMBER_TRY(bind_batch(model.base, batch_));
-    for (Block& block : model.blocks) {
-      for (Alternative& one : block.alternatives) LIMBER_TRY(bind_batch(one.graph, batch_));
-    }
-    for (Exit& exit : model.exits) LIMBER_TRY(bind_batch(exit.graph, batch_));
-    source.elastic = std::make_shared<const ElasticModel>(std::move(model));
-    return source;
-  }
-
- private:
-  const ServedFolder& folder_;
-  const int64_t batch_;
-};
-
 // A server of one model with what it was asked and answered. Requests are answered until it ends.
 class Served {
  public:
@@ -111,7 +77,7 @@ class Served {
     server_->infer(std::move(request), std::move(done));
   }
 
-  double estimated_s() const { return model_->view().estimated_s; }  // of a request, alone
+  double estimated_s() const { return model_->view().estimated_s; }  // of one image
 
   // All that was asked is answered; the switches of the variant.
   std::vector<SwitchEvent> end() {
@@ -276,7 +242,6 @@ class Trial final : public ServingTrial {
   const ServingTrialOptions options_;
   const JobControl control_;
   std::unique_ptr<ServedFolder> folder_;
-  std::optional<InBatches> models_;
   std::vector<Images> images_;
   DemoServing outcome_;
 };
@@ -301,13 +266,11 @@ Status Trial::prepare() {
   for (const ServedVariant& one : source.variants)
     outcome_.variants += one.point.accuracy >= outcome_.least_accuracy ? 1 : 0;
   LIMBER_ASSIGN(const int64_t batch, find_batch());
-  models_.emplace(*folder_, batch);
   return read_images(batch);
 }
 
 Result<int64_t> Trial::find_batch() const {
-  const InBatches one_by_one(*folder_, 1);
-  LIMBER_ASSIGN(const auto served, Served::start(one_by_one, serving(Policy::kFixed)));
+  LIMBER_ASSIGN(const auto served, Served::start(*folder_, serving(Policy::kFixed)));
   const double one_s = served->estimated_s();
   (void)served->end();
   const auto batch = static_cast<int64_t>(std::lround(options_.request_s / std::max(1e-6, one_s)));
@@ -346,7 +309,7 @@ ServeOptions Trial::serving(Policy policy) const {
 
 // Answers a second when there is always something to do.
 Result<double> Trial::find_capacity() {
-  LIMBER_ASSIGN(const auto served, Served::start(*models_, serving(Policy::kFixed)));
+  LIMBER_ASSIGN(const auto served, Served::start(*folder_, serving(Policy::kFixed)));
   std::counting_semaphore<> free(2 * outcome_.workers);
   const double start = now_seconds(), end = start + options_.finding_s / 3;
   int64_t asked = 0;
@@ -368,7 +331,7 @@ Status Trial::find_budget() {
   const std::vector<LoadPhase> phases = {{outcome_.rate, seconds}};
   LIMBER_TRY(check(phases));
   const std::vector<double> due = due_times(phases, Arrivals::kPoisson, options_.seed + 1);
-  LIMBER_ASSIGN(const auto served, Served::start(*models_, serving(Policy::kFixed)));
+  LIMBER_ASSIGN(const auto served, Served::start(*folder_, serving(Policy::kFixed)));
   Sender sender(*served, images_, due, control_);
   const Status sent = sender.run({{false, 0, seconds}}, nullptr, "finding a budget");
   (void)served->end();
@@ -389,7 +352,7 @@ Status Trial::play(const std::string& name, Policy policy) {
   const std::vector<LoadPhase> phases = {{outcome_.rate, script.back().to}};
   LIMBER_TRY(check(phases));
   const std::vector<double> due = due_times(phases, Arrivals::kPoisson, options_.seed);
-  LIMBER_ASSIGN(const auto served, Served::start(*models_, serving(policy)));
+  LIMBER_ASSIGN(const auto served, Served::start(*folder_, serving(policy)));
   Sender sender(*served, images_, due, control_);
   const Status sent = sender.run(script, &neighbour, "serving, " + name);
   const std::vector<SwitchEvent> switches = served->end();

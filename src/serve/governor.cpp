@@ -11,7 +11,7 @@ namespace limber {
 
 // What a situation means for latencies.
 struct Governor::Outlook {
-  double slowdown = 1, stall_s = 0, rate = 0;
+  double slowdown = 1, stall_s = 0, rate = 0, size = 1;
   bool ahead = false;  // the forecast makes it worse than it is
 };
 
@@ -45,7 +45,7 @@ void Governor::use(std::shared_ptr<const ChoiceIndex> index, int active) {
 
 Governor::Outlook Governor::look_ahead(const Situation& s) {
   // A factor of nearly 0 would be a clock that jumped; it must not make every latency fit.
-  Outlook outlook{std::max(0.05, s.slowdown.slowdown), s.slowdown.stall_s, s.rate};
+  Outlook outlook{std::max(0.05, s.slowdown.slowdown), s.slowdown.stall_s, s.rate, s.size};
   if (s.slowdown.samples > 0) response_.add(s.load, s.slowdown.slowdown);
   if (options_.policy == Policy::kForecast) {
     const double growth = response_.growth(s.load, s.expected_load);
@@ -59,7 +59,7 @@ Governor::Outlook Governor::look_ahead(const Situation& s) {
 // u / (1 - u) services, shared by the workers; nine of ten wait less than 2.3 times that, as of an
 // exponential.
 double Governor::predict(double latency_s, const Outlook& outlook, int workers) {
-  const double service = outlook.slowdown * latency_s;
+  const double service = outlook.slowdown * outlook.size * latency_s;
   const double use = outlook.rate * service / workers;  // of the workers, 0..1
   if (use >= 1) return std::numeric_limits<double>::infinity();
   // Below a tenth nearly nobody waits, and a tenth of the requests is what is not asked for.
@@ -68,7 +68,8 @@ double Governor::predict(double latency_s, const Outlook& outlook, int workers) 
 }
 
 double Governor::predict(int variant, const Situation& situation) const {
-  const Outlook outlook{situation.slowdown.slowdown, situation.slowdown.stall_s, situation.rate};
+  const Outlook outlook{situation.slowdown.slowdown, situation.slowdown.stall_s, situation.rate,
+                        situation.size};
   return predict(index_->point(variant).latency_s, outlook, options_.workers);
 }
 
@@ -122,7 +123,7 @@ Decision Governor::decide(const Situation& s) {
 
 Decision Governor::react(const Situation& s) {
   if (s.now - changed_at_ < 1) return {.variant = active_};  // once a second
-  const Outlook outlook{.slowdown = std::max(0.05, s.slowdown.slowdown)};
+  const Outlook outlook{.slowdown = std::max(0.05, s.slowdown.slowdown), .size = s.size};
   int next = choose(options_.budget_s, outlook);
   const bool nothing_fits = next < 0;
   if (nothing_fits) next = index_->fastest(options_.limits);

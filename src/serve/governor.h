@@ -44,6 +44,7 @@ struct Situation {
   double now = 0;  // seconds, of a clock that never goes back
   Slowdown slowdown;
   double rate = 0;  // requests per second
+  double size = 1;  // of a request: how many times as much work as one row
   double load = 0;  // that others put on the machine, 0..1
   // The same a moment ahead; equal to `load` when nobody knows.
   double expected_load = 0;

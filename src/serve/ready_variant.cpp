@@ -128,6 +128,13 @@ int64_t ReadyVariant::batch_for(int64_t rows) const {
 
 double ReadyVariant::seconds(int64_t batch) const { return kind(batch).seconds; }
 
+double ReadyVariant::seconds_of(int64_t rows) const {
+  double sum = 0;
+  for (auto one = kinds_.rbegin(); one != kinds_.rend(); rows %= one->batch, ++one)
+    sum += static_cast<double>(rows / one->batch) * one->seconds;
+  return sum;
+}
+
 Lane& ReadyVariant::lane(int worker, int64_t batch) const {
   return *kind(batch).lanes[static_cast<size_t>(worker)];
 }

@@ -43,6 +43,7 @@ class ReadyVariant {
   int64_t batch_for(int64_t rows) const;
   int64_t largest_batch() const { return kinds_.back().batch; }
   double seconds(int64_t batch) const;
+  double seconds_of(int64_t rows) const;  // of one request with so many rows, cut into batches
   Lane& lane(int worker, int64_t batch) const;
   size_t memory_bytes() const { return memory_bytes_; }  // of all lanes, without weights
 

@@ -283,12 +283,13 @@ void ServedModel::deploy() {
 
 void ServedModel::tick(const Surroundings& around) {
   Slowdown slowdown = meter_.read(around.now);
-  double overhead = 0;
+  double overhead = 0, size = 1;
   std::string active;
   {
     const std::lock_guard lock(mutex_);
     slowdown_ = slowdown.slowdown;
     overhead = overhead_s_;
+    size = size_;
     active = warm_->active->name();
   }
   stats_.tick(around.now, unix_seconds(), around.load, around.expected_load, active);
@@ -296,12 +297,12 @@ void ServedModel::tick(const Surroundings& around) {
   // A tenth at least: where decoding takes all of the budget, the quickest variant is the answer, not none.
   if (std::isfinite(options_.governor.budget_s))
     governor_->set_budget(std::max(0.1 * options_.governor.budget_s, options_.governor.budget_s - overhead));
-  const Situation situation{around.now, slowdown, stats_.rate(), around.load, around.expected_load};
+  const Situation situation{around.now, slowdown, stats_.rate(), size, around.load, around.expected_load};
   const Decision decision = governor_->decide(situation);
   if (decision.changed) activate(decision, around.now);
   if (decision.nothing_fits && on_nothing_fits_) {
     const double room = (governor_->options().budget_s - slowdown.stall_s) / std::max(1.0, slowdown.slowdown);
-    const double original_s = slowest_s();
+    const double original_s = size * slowest_s();
     if (room > 0 && original_s > 0) on_nothing_fits_(std::min(1.0, room / original_s));
   }
 }

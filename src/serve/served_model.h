@@ -154,6 +154,7 @@ class ServedModel {
   bool stopping_ = false;
   double slowdown_ = 1;    // as of the last tick
   double overhead_s_ = 0;  // of a request beside waiting and computing: decoding, copying; a running mean
+  double size_ = 1;        // of a request, in rows computed one by one; a running mean
 
   mutable std::mutex control_mutex_;  // of what decides; taken before mutex_
   std::vector<ServedVariant> variants_;

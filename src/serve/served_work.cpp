@@ -80,8 +80,11 @@ std::optional<ServedModel::Work> ServedModel::take(std::vector<Ticket>& late) {
 // Those that even the quickest variant cannot answer in time. Looked at in the order they came: a deadline
 // further back is looked at when it is its turn.
 void ServedModel::drop_late(double now, std::vector<Ticket>& late) {
-  const double least = warm_->variants.front()->seconds() * std::min(1.0, slowdown_);
-  while (!queue_.empty() && now + least > queue_.front().request.deadline) {
+  const ReadyVariant& quickest = *warm_->variants.front();
+  const auto least = [&](const Ticket& one) {
+    return quickest.seconds_of(one.rows) * std::min(1.0, slowdown_);
+  };
+  while (!queue_.empty() && now + least(queue_.front()) > queue_.front().request.deadline) {
     late.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
@@ -90,10 +93,10 @@ void ServedModel::drop_late(double now, std::vector<Ticket>& late) {
 std::shared_ptr<const ReadyVariant> ServedModel::variant_for(const Ticket& ticket, double now,
                                                              bool& rescued) const {
   const Policy policy = options_.governor.policy;
-  if (policy == Policy::kFixed || policy == Policy::kReactive || ticket.rows > 1) return warm_->active;
+  if (policy == Policy::kFixed || policy == Policy::kReactive) return warm_->active;
   const double due = std::min(ticket.request.deadline, ticket.request.received + options_.governor.budget_s);
   const double left = due - now - overhead_s_;
-  const auto takes = [&](const ReadyVariant& one) { return slowdown_ * one.seconds(); };
+  const auto takes = [&](const ReadyVariant& one) { return slowdown_ * one.seconds_of(ticket.rows); };
   if (takes(*warm_->active) <= left) return warm_->active;
   // The slowest that is quick enough. When none is, it is late anyway: the active one for the sake of the
   // answer, unless it makes others late.
@@ -186,6 +189,9 @@ void ServedModel::finish(Work& work, std::vector<InferResponse>& responses) {
     // A mean over some twenty requests: decoding differs from image to image.
     const std::lock_guard lock(mutex_);
     overhead_s_ += 0.05 * ((ended - work.began - work.run_s) - overhead_s_);
+    const double size =
+        work.tickets.size() > 1 ? 1 : work.with->seconds_of(work.tickets[0].rows) / work.with->seconds();
+    size_ += 0.05 * (size - size_);
   }
   for (size_t i = 0; i < responses.size(); ++i) {
     const InferRequest& request = work.tickets[i].request;

@@ -61,6 +61,16 @@ TEST(Governor, GoesDownAtOnceAndBackAfterACalm) {
   EXPECT_EQ(played.switches[1].second, 0);
 }
 
+TEST(Governor, ARequestOfManyRowsIsAsMuchWork) {
+  Governor governor(four(), within(0.015));
+  const auto played = play(governor, 5, [](double t) {
+    Situation situation = at(t, 1);
+    situation.size = 4;  // 4 · 3 ms fit, 4 · 6 do not
+    return situation;
+  });
+  EXPECT_EQ(played.last, 2);
+}
+
 TEST(Governor, AStallIsNoFactor) {
   // Every request loses 7 ms, however quick the variant is: 6 ms still fit, and going down further gains
   // nothing.

@@ -250,6 +250,22 @@ TEST(ServedModel, CompilesWhatIsNotWarmInTheBackground) {
   EXPECT_EQ(model->view().pool.size(), 6 + found.size());
 }
 
+// 32 rows are 32 times the work, or a little less by batches: none fits into what two rows take.
+TEST(ServedModel, KnowsHowLargeRequestsAre) {
+  const ServedSource source = elastic_source(1, 3);
+  const auto probe = *ServedModel::start(source, served_backends(), options_with(Policy::kFixed));
+  ServeOptions options = options_with(Policy::kFeedback, 2 * probe->view().estimated_s);
+  const auto model = *ServedModel::start(source, served_backends(), options);
+  for (int i = 0; i < 60; ++i) {
+    ASSERT_TRUE(ask(*model, request_for(source, many_images(7, 32))).status.ok());
+    model->tick({.now = now_seconds()});
+  }
+  const auto view = model->view();
+  for (const auto& entry : view.pool) {
+    EXPECT_TRUE(!entry.warm || entry.point.latency_s >= view.estimated_s) << "nothing fits: the quickest";
+  }
+}
+
 // Of other images another accuracy is true: what was judged before is no longer chosen.
 TEST(ServedModel, AccuraciesOfDifferentImagesAreNotCompared) {
   ServedSource source = elastic_source(1, 3);
