@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "jobs/search_job.h"
 #include "variant/elastic_folder.h"
 
@@ -20,6 +22,8 @@ void run_when_idle() {
 
 // A wish for nearly what was searched for already finds nothing new.
 constexpr double kWorthIt = 0.9;
+// Hardly any model has a variant of less than a tenth of its latency: it is not tried for.
+constexpr double kLeastShare = 0.1;
 
 }  // namespace
 
@@ -81,7 +85,7 @@ Status BackgroundSearch::search(const Wish& wish) {
   static_cast<EngineOptions&>(job) = job_;
   job.model = path;
   job.source = job_.search;
-  job.latency_share = wish.share;
+  job.latency_share = std::max(kLeastShare, wish.share);
   job.evaluations = 60;  // a few minutes of what is left of a core; each adds to the table for the next time
   LIMBER_ASSIGN(const ElasticFolder folder, load_elastic(path));
   LIMBER_ASSIGN(const JudgedVariants before, served_variants(path, folder.model, threads, false));

@@ -8,6 +8,7 @@
 #include "grpc_service.grpc.pb.h"
 #include "record/record_file.h"
 #include "record/serve_records.h"
+#include "tests/jobs/elastic.h"
 #include "tests/jobs/served.h"
 #include "tests/serve/http/tls_client.h"
 
@@ -17,12 +18,14 @@ namespace {
 using test::binary_output;
 using test::binary_request;
 using test::contains;
+using test::elastify_in_time;
 using test::json_body;
 using test::kWithGrpc;
 using test::Listener;
 using test::serve_options;
 using test::served_input;
 using test::ServedJob;
+using test::small_job;
 using test::write_served;
 using test::write_tiny;
 
@@ -270,6 +273,30 @@ TEST(ServeJob, SwitchesAreRecorded) {
   EXPECT_EQ(end->requests, 1);
   EXPECT_EQ(end->answered, 1);
   EXPECT_EQ(end->switches, static_cast<int64_t>(totals.switches));
+}
+
+// AN8: with a budget that nothing keeps, variants are looked for beside the requests, and are chosen from.
+TEST(ServeJob, SearchesInTheBackgroundWhenNothingFits) {
+  const Folder folder;
+  ElastifyJobOptions making = small_job(folder / "shapes");
+  ASSERT_TRUE(elastify_in_time(making).ok());
+  ServeJobOptions job = serve_options(folder / "shapes");
+  job.serving.governor.budget_s = 1e-6;
+  job.search.data = making.data;
+  job.search.images = 16;
+  ServedJob server(job);
+  ASSERT_TRUE(server.ready());
+  Client client(server.port());
+  const auto pool = [&] { return json_body(client.get("/v2/limber/status"))["models"][0]["pool"].size(); };
+  EXPECT_EQ(pool(), 1U) << "nothing was judged yet";
+  const auto request = binary_request(served_input(client, "shapes"));
+  // It runs when a core is idle, so it may take its time beside other tests.
+  const double end = now_seconds() + 240;
+  while (pool() == 1 && now_seconds() < end) {
+    EXPECT_EQ(client.post("/v2/models/shapes/infer", request.body, request.header).status, 200);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  EXPECT_GT(pool(), 1U);
 }
 
 TEST(ServeJob, NotesWhatABudgetCannotDo) {
