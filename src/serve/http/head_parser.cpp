@@ -43,10 +43,12 @@ HttpRefusal refuse_head(const http::request_header<>& head) {
   return {};
 }
 
-HttpRefusal refuse_bytes(const beast::error_code& error) {
+HttpRefusal refuse_bytes(const beast::error_code& error, std::string_view bytes) {
   if (error == http::error::header_limit || error == http::error::buffer_overflow)
     return {431, "the head of the request is too large"};
-  if (error == http::error::bad_version) return {505, "HTTP/1.1 or HTTP/1.0 is needed"};
+  // Another version of HTTP is ours to learn; a line that ends in anything else is no request.
+  if (error == http::error::bad_version && bytes.substr(0, bytes.find('\n')).find(" HTTP/") != bytes.npos)
+    return {505, "HTTP/1.1 or HTTP/1.0 is needed"};
   return {400, "no HTTP request: " + error.message()};
 }
 
@@ -89,11 +91,11 @@ size_t HeadParser::parse(std::string_view bytes) {
   beast::error_code error;
   const size_t used = state_->parser->put({bytes.data(), bytes.size()}, error);
   if (error == http::error::need_more) {
-    if (bytes.size() - used >= state_->limit) refusal_ = refuse_bytes(http::error::header_limit);
+    if (bytes.size() - used >= state_->limit) refusal_ = refuse_bytes(http::error::header_limit, {});
     return used;
   }
   if (error) {
-    refusal_ = refuse_bytes(error);
+    refusal_ = refuse_bytes(error, bytes);
   } else if (state_->parser->is_header_done()) {
     refusal_ = refuse_head(state_->parser->get());
   }

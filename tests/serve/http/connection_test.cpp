@@ -168,6 +168,7 @@ TEST_F(ConnectionTest, RefusesWhatIsNoRequest) {
   const uint16_t port = start();
   const std::pair<const char*, int> requests[] = {
       {"nonsense\r\n\r\n", 400},
+      {"17 this is no HTTP\r\n\r\n", 400},
       {"GET /v2 HTTP/1.1\r\n\r\n", 400},
       {"GET /v2 HTTP/2.0\r\nHost: t\r\n\r\n", 505},
       {"GET /v2 HTTP/1.1\r\nHost: t\r\nBad header\r\n\r\n", 400},
