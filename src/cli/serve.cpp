@@ -20,6 +20,7 @@ enum class LogFormat : uint8_t { kNone, kJson };
 struct ServeCommand {
   ServeJobOptions job;
   bool json = false, fixed = false;
+  double min_accuracy = -1;  // -1: not given
   int http_port = 8000, grpc_port = 8001, queue = 256, warm = 8;
   LogFormat access_log = LogFormat::kNone;
 };
@@ -86,6 +87,10 @@ std::string outcome_json(const ServeOutcome& outcome) {
 Result<int> serve(ServeCommand& command) {
   ServeJobOptions& job = command.job;
   if (command.fixed) job.serving.governor.policy = Policy::kFixed;
+  if (command.min_accuracy >= 0) {
+    job.serving.governor.limits.accuracy = command.min_accuracy;
+    job.serving.least_share = 0;
+  }
   job.serving.queue_limit = static_cast<size_t>(command.queue);
   job.serving.warm_limit = static_cast<size_t>(command.warm);
   job.http.port = static_cast<uint16_t>(command.http_port);
@@ -122,8 +127,8 @@ void add_budget(Arguments& arguments, ServeCommand& o) {
       "How variants are chosen: by the load that is expected (forecast, default), by what requests took "
       "(feedback), as AdaptiveNet does (reactive), not at all (fixed)");
   arguments.flag("--fixed", o.fixed, "The same as --policy fixed: the model as it is");
-  arguments.number("--min-accuracy", serving.governor.limits.accuracy, 0, 1,
-                   "No variant below this share; default 0");
+  arguments.number("--min-accuracy", o.min_accuracy, 0, 1,
+                   "No variant below this share of images; default three quarters of what the best one has");
   arguments.parsed("--max-memory", "BYTES", "No variant that needs more: 64M", [&](const std::string& text) {
     size_t bytes = 0;
     std::string problem = parse_bytes(text, bytes);

@@ -13,8 +13,9 @@ namespace limber {
 
 struct ServeJobOptions : EngineOptions {
   ServeJobOptions() {
-    threads = 1;
-  }  // of each worker: answers that do not wait for each other keep time better
+    threads = 1;  // of each worker: answers that do not wait for each other keep time better
+    serving.least_share = 0.75;
+  }
 
   std::string model;     // as ServedFolderOptions::path
   std::string name;      // of a single model; empty: that of its file

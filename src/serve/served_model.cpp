@@ -23,6 +23,12 @@ void leave_out(std::vector<ServedVariant>& variants, const ChoiceLimits& limits)
   });
 }
 
+double best_accuracy(const std::vector<ServedVariant>& variants) {
+  double best = 0;
+  for (const ServedVariant& one : variants) best = std::max(best, one.point.accuracy);
+  return best;
+}
+
 // How far from the limits the variants are.
 Status nothing_left(const std::string& name, const std::vector<ServedVariant>& all,
                     const ChoiceLimits& limits) {
@@ -72,13 +78,15 @@ ServedModel::ServedModel(ServedSource source, ServedSignature signature,
 Result<std::unique_ptr<ServedModel>> ServedModel::start(ServedSource source,
                                                         std::vector<std::shared_ptr<Backend>> backends,
                                                         const ServeOptions& options) {
+  ServeOptions used = options;
   const std::vector<ServedVariant> all = source.variants;
-  leave_out(source.variants, options.governor.limits);
-  if (source.variants.empty()) return nothing_left(source.name, all, options.governor.limits);
+  ChoiceLimits& limits = used.governor.limits;
+  if (limits.accuracy == 0) limits.accuracy = used.least_share * best_accuracy(all);
+  leave_out(source.variants, limits);
+  if (source.variants.empty()) return nothing_left(source.name, all, limits);
   LIMBER_ASSIGN(ServedSignature signature, signature_of(source.graph));
   if (source.images) LIMBER_TRY(check_preprocess(*source.images));
   LIMBER_ASSIGN(WeightSnapshot weights, source.params->snapshot());
-  ServeOptions used = options;
   used.governor.workers = options.ready.workers;
   if (!signature.batched) used.ready.max_batch = 1;
   std::unique_ptr<ServedModel> model(new ServedModel(std::move(source), std::move(signature),

@@ -31,6 +31,9 @@ struct ServeOptions {
   // Variants that stay compiled: steps of latency fine enough to choose from, each with memory for all
   // workers.
   size_t warm_limit = 8;
+  // Where no least accuracy is given: variants below this share of the best one's accuracy are left out. In
+  // time and wrong is worth less than late.
+  double least_share = 0;
   // When this becomes true, getting ready ends with what is ready. Null: never.
   const std::atomic<bool>* stop = nullptr;
 };

@@ -275,6 +275,22 @@ TEST(ServeJob, SwitchesAreRecorded) {
   EXPECT_EQ(end->switches, static_cast<int64_t>(totals.switches));
 }
 
+// In time and wrong is worth less than late.
+TEST(ServeJob, PoorVariantsAreLeftOutUnlessAskedFor) {
+  const Folder folder;
+  ServeJobOptions job = serve_options(write_served(folder / "elastic"));
+  job.serving.least_share = ServeJobOptions().serving.least_share;
+  ServedJob server(job);
+  ASSERT_TRUE(server.ready());
+  Client client(server.port());
+  const auto status = json_body(client.get("/v2/limber/status"));
+  const auto& pool = status["models"][0]["pool"];
+  EXPECT_LT(pool.size(), 4U);
+  double best = 0;
+  for (const auto& entry : pool) best = std::max(best, entry["accuracy"].get<double>());
+  for (const auto& entry : pool) EXPECT_GE(entry["accuracy"].get<double>(), 0.75 * best);
+}
+
 // AN8: with a budget that nothing keeps, variants are looked for beside the requests, and are chosen from.
 TEST(ServeJob, SearchesInTheBackgroundWhenNothingFits) {
   const Folder folder;

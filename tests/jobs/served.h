@@ -34,6 +34,7 @@ inline ServeJobOptions serve_options(const std::string& model) {
   job.grpc.port = 0;
   job.with_grpc = kWithGrpc;
   job.workers = 2;
+  job.serving.least_share = 0;  // all variants, however they were judged
   job.tune_cache.clear();
   return job;
 }
