@@ -64,7 +64,7 @@ LIMITS = (
 
 
 def measure_lookup(bench: Bench) -> dict[str, Any]:
-    """Runs the chooser's own bench, which prints JSON with p50_us, p99_us, variants, queries and mismatches."""
+    """Runs the chooser's own bench, which prints JSON with p50_us, p99_us, max_us, variants and queries."""
     binary = bench.limber.parent / "bench" / "serve_lookup"
     if not binary.exists():
         raise common.UsageError(f"{binary} is not built")
