@@ -10,6 +10,7 @@
 #include "cli/train_arguments.h"
 #include "cli/units.h"
 #include "jobs/json.h"
+#include "jobs/train_hooks.h"
 
 namespace limber {
 namespace {
@@ -17,12 +18,12 @@ namespace {
 // A line for each epoch.
 class EpochLines : public TrainerHook {
  public:
-  EpochLines(Console& console, int64_t epochs) : console_(console), epochs_(epochs) {}
+  EpochLines(Console& console, const TrainCommand& options) : console_(console), options_(options) {}
   Status on_epoch_end(const EpochReport& report) override;
 
  private:
   Console& console_;
-  const int64_t epochs_;
+  const TrainCommand& options_;
 };
 
 Status EpochLines::on_epoch_end(const EpochReport& report) {
@@ -33,8 +34,8 @@ Status EpochLines::on_epoch_end(const EpochReport& report) {
                              report.best ? " (best)" : "");
   }
   console_.clear();
-  say("epoch {}/{}  loss {:.4f}  accuracy {:.2f} % in training{}  lr {:.3g}  {:.1f} s  {:.0f} images/s{}\n",
-      report.epoch, epochs_, report.loss, 100 * report.accuracy, validation, report.rate, report.seconds,
+  say("epoch {}  loss {:.4f}  accuracy {:.2f} % in training{}  lr {:.3g}  {:.1f} s  {:.0f} images/s{}\n",
+      epoch_text(report.epoch, options_.time || options_.speedup ? 0 : options_.trainer.epochs), report.loss, 100 * report.accuracy, validation, report.rate, report.seconds,
       report.images_per_second,
       report.skipped > 0 ? fmt::format("  {} image{} skipped", report.skipped, report.skipped == 1 ? "" : "s")
                          : "");
@@ -111,7 +112,10 @@ void report_json(const TrainCommand& options, const TrainResult& result) {
                            {"images", result.images},
                            {"validation_images", result.validation_images},
                            {"validated_on", validated_on(result)},
+                           {"seconds", result.seconds},
                            {"skipped", summary.skipped}});
+  if (result.time_limit_s > 0) out.set("time_limit_s", result.time_limit_s);
+  if (result.full_s > 0) out.set("full_s", result.full_s);
   if (summary.state.best_epoch >= 0) {
     out.set("best_epoch", summary.state.best_epoch + 1);
     out.set("best_accuracy", summary.state.best_accuracy);
@@ -136,6 +140,10 @@ void report_text(const TrainCommand& options, const TrainResult& result) {
                show_accuracy(state.best_accuracy, result.validation_images), result.validation_images,
                validated_on(result), state.best_epoch + 1);
   }
+  if (result.time_limit_s > 0)
+    fmt::print("; {:.1f} s of {:.1f} s{}", result.seconds, result.time_limit_s,
+               result.full_s > 0 ? fmt::format(", all epochs with everything would have taken {:.1f} s", result.full_s)
+                                 : "");
   fmt::print("\nrun: {}; next: limber eval {} --data ..., limber export {} -o model.onnx\n", options.output,
              options.output, options.output);
 }
@@ -143,7 +151,7 @@ void report_text(const TrainCommand& options, const TrainResult& result) {
 Result<int> train(const TrainCommand& options) {
   if (const Status status = check(options); !status.ok()) return usage_error(status);
   ConsoleControl console;
-  EpochLines lines(console.console, options.trainer.epochs);
+  EpochLines lines(console.console, options);
   StopWhenHungUp hang_ups;
   listen_for_hang_ups();
   const TrainWatch watch{.hooks = {&lines, &hang_ups}, .new_rho = [&] { return new_rho(options.output); }};

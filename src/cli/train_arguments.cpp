@@ -110,14 +110,20 @@ void declare_elastic(Arguments& arguments, TrainCommand& o) {
                     {"full", Strategy::kFull},
                     {"elastic", Strategy::kElastic},
                     {"prune", Strategy::kPrune},
+                    {"freeze", Strategy::kFreeze},
                     {"bn-bias", Strategy::kNormsAndBiases},
                     {"last", Strategy::kLastLayer}},
-                   "What is trained: all tensors; those worth most within --rho, chosen again and again; the "
-                   "same without return; norms and biases; the last layer. auto: elastic when --rho or "
-                   "--speedup is given, else full");
+                   "What is trained: all tensors; those worth most for their time, chosen again and again (or "
+                   "within --rho); those within --rho without return; all, then fewer and fewer from the input "
+                   "upwards; norms and biases; the last layer. auto: elastic when --time, --speedup or --rho is "
+                   "given, else full");
+  arguments.parsed("--time", "TIME",
+                   "Wall clock of the whole command, as in 90s or 10min, in which the training does what it can",
+                   [&o](const std::string& text) { return parse_seconds(text, o.time.emplace()); });
   arguments.number("--rho", o.rho, 0.01, 1.0,
-                   "Time of the training as a share of that of training everything");
-  arguments.number("--speedup", o.speedup, 1.0, 100.0, "The same as --rho 1/N");
+                   "Time of each step as a share of that of training everything, fixed");
+  arguments.number("--speedup", o.speedup, 1.0, 100.0,
+                   "The time that training everything for --epochs would take, by this, as --time");
   arguments.number("--interval", o.elastic.interval_epochs, 0.01, 1e6,
                    "Epochs from one choice of tensors to the next; default 3");
   arguments.number("--interval-steps", o.elastic.interval_steps, 0, kMany, "The same in updates");

@@ -18,9 +18,16 @@ namespace {
 constexpr int64_t kSurveyParts =
     4;  // each trains a quarter of the tensors, so that none needs the memory of all
 constexpr int64_t kSurveySteps = 4;  // for each part; the first is not timed, its memory is new
+constexpr int64_t kWholeSurveySteps = 6;  // for everything: also what the clock is set by (train/pace.h)
 constexpr int64_t kSurveyLength = (kSurveyParts + 2) * kSurveySteps;  // 2: parts that keep activations
 constexpr double kOtherMachine = 1.3;    // so much slower or faster than in the survey, its times mean little
 constexpr int64_t kProbeSteps = 4;       // gradients of one batch alone say little
+constexpr int64_t kWholeProbeSteps = 8;  // of everything, which costs less than it brings: earlier updates count
+constexpr int64_t kChoices = 12;         // of a training without rho: gains change over a good part of it
+constexpr int64_t kLeastInterval = 24;   // updates: three times a probe
+// Gains are estimates, and the best of many is partly luck: a smaller set has to be faster than everything by
+// this, another set than the present one by that.
+constexpr double kClearlyFaster = 1.1, kFaster = 1.03;
 constexpr int64_t kRefreshEvery = 64;    // steps from one look at the times to the next: timing is not free
 constexpr int64_t kReconsiderAfter = 4;  // steps of a choice: their median bears one that something disturbed
 constexpr double kWorthReconsidering = 0.03;  // off the prediction; compiling another choice costs some steps
@@ -41,12 +48,14 @@ std::string_view importance_name(ImportanceKind kind) { return kImportances[stat
 
 OptionTexts describe(const ElasticOptions& options) {
   OptionTexts texts = {{"strategy", options.one_way ? "prune" : "elastic"},
-                       {"rho", fmt::format("{}", options.rho)},
-                       {"early", fmt::format("{}", options.early)},
-                       {"importance", std::string(importance_name(options.importance))},
                        {"always", fmt::format("{}", fmt::join(options.always, " "))}};
-  texts["interval"] = options.interval_steps > 0 ? fmt::format("{} steps", options.interval_steps)
-                                                 : fmt::format("{} epochs", options.interval_epochs);
+  if (options.rho) {
+    texts["rho"] = fmt::format("{}", *options.rho);
+    texts["early"] = fmt::format("{}", options.early);
+    texts["importance"] = importance_name(options.importance);
+    texts["interval"] = fmt::format("{} epochs", options.interval_epochs);
+  }
+  if (options.interval_steps > 0) texts["interval"] = fmt::format("{} steps", options.interval_steps);
   return texts;
 }
 
@@ -70,6 +79,13 @@ std::vector<TensorMask> survey_parts(size_t tensors) {
   return parts;
 }
 
+std::vector<TensorMask> whole_survey_parts(size_t tensors) {
+  std::vector<TensorMask> parts(2, TensorMask(tensors, true));
+  parts.back().assign(tensors, false);
+  parts.back().back() = true;
+  return parts;
+}
+
 Thrift survey_thrift(size_t part, size_t parts) { return part + 2 < parts ? Thrift::kMemory : Thrift::kTime; }
 
 std::vector<std::string> names_of(const StepCosts& costs, const TensorMask& mask) {
@@ -80,8 +96,8 @@ std::vector<std::string> names_of(const StepCosts& costs, const TensorMask& mask
 
 Result<std::unique_ptr<ElasticTrainer>> ElasticTrainer::create(const ElasticOptions& options,
                                                                std::string_view note) {
-  if (!(options.rho > 0 && options.rho <= 1))
-    return invalid("rho is {}; it should be above 0 and at most 1", options.rho);
+  if (options.rho && !(*options.rho > 0 && *options.rho <= 1))
+    return invalid("rho is {}; it should be above 0 and at most 1", *options.rho);
   std::unique_ptr<ElasticTrainer> made(new ElasticTrainer(options));
   made->restored_ = note;
   return made;
@@ -91,12 +107,13 @@ Result<std::unique_ptr<ElasticTrainer>> ElasticTrainer::create(const ElasticOpti
 
 Status ElasticTrainer::on_begin(TrainingSession& session, const TrainingState& /*state*/,
                                 const TrainingLength& length) {
-  length_ = length;
+  length_ = &length;
   if (!session.options().step.optimizer.effects)
     return invalid("elastic training needs an optimiser that reports what each update does (effects)");
   LIMBER_ASSIGN(auto tensors, select_parameters(session.trainable(), options_.train, options_.freeze));
   LIMBER_ASSIGN(costs_, make_step_costs(session, tensors));
   effects_.resize(tensors.size());
+  if (by_rate()) gains_.emplace(tensors.size(), session.options().step.optimizer);
   left_.resize(tensors.size());
   returned_.resize(tensors.size());
   always_.assign(tensors.size(), false);
@@ -110,7 +127,7 @@ Status ElasticTrainer::on_begin(TrainingSession& session, const TrainingState& /
     return {};
   }
   LIMBER_TRY(restore());
-  const Thrift thrift = stage_ == Stage::kTrain ? Thrift::kTime : Thrift::kMemory;
+  const Thrift thrift = stage_ == Stage::kTrain || by_rate() ? Thrift::kTime : Thrift::kMemory;
   return trained_.empty() ? Status() : train_mask(session, trained_, thrift);
 }
 
@@ -133,17 +150,24 @@ Status ElasticTrainer::advance(TrainingSession& session, int64_t step) {
   const bool changed = asked != rho_;
   rho_ = asked;
   if (stage_ == Stage::kSurvey) {
-    return stage_steps_ < kSurveyLength ? survey_part(session) : end_survey(session, step);
+    const int64_t length = by_rate() ? kWholeSurveySteps + kSurveySteps : kSurveyLength;
+    return stage_steps_ < length ? survey_part(session) : end_survey(session, step);
   }
   if (stage_ == Stage::kProbe) {
     if (changed) return begin_probe(session, step);
-    return stage_steps_ < kProbeSteps ? Status() : choose(session, step);
+    return stage_steps_ < probe_steps() ? Status() : choose(session, step);
   }
   if (!changed && step < stage_end_)
     return stage_steps_ == kReconsiderAfter ? reconsider(session, step) : Status();
   const bool stale = !changed && survey_is_stale(step);  // who asks for another share gets it at once
   end_choice(step);
-  return stale ? begin_survey(session, step) : begin_probe(session, step);
+  if (stale) return begin_survey(session, step);
+  return probes_what_it_trains() ? choose(session, step) : begin_probe(session, step);
+}
+
+// A choice of everything knows what everything is worth.
+bool ElasticTrainer::probes_what_it_trains() const {
+  return by_rate() && size_of(selection_.mask) == selection_.mask.size();
 }
 
 // A survey costs time, so that a machine that changes all the time is not surveyed again and again.
@@ -173,11 +197,15 @@ Status ElasticTrainer::end_survey(TrainingSession& session, int64_t step) {
       .step = step, .seconds = survey_seconds_, .full_s = costs_->full(), .forward_s = costs_->forward()}));
   bias_ = correction_ = 1;
   if (surveyed_full_ > 0) debt_ *= full_seconds() / surveyed_full_;
-  debt_ += survey_seconds_ - static_cast<double>(stage_steps_) * rho_ * full_seconds();
+  if (!by_rate()) debt_ += survey_seconds_ - static_cast<double>(stage_steps_) * rho_ * full_seconds();
   return begin_probe(session, step);
 }
 
 Status ElasticTrainer::survey_part(TrainingSession& session) {
+  if (by_rate()) {
+    const std::vector<TensorMask> parts = whole_survey_parts(costs_->tensors().size());
+    return train_what_fits(session, parts[stage_steps_ < kWholeSurveySteps ? 0 : 1], Thrift::kTime);
+  }
   const std::vector<TensorMask> parts = survey_parts(costs_->tensors().size());
   const size_t part = static_cast<size_t>(stage_steps_ / kSurveySteps) % parts.size();
   return train_what_fits(session, parts[part], survey_thrift(part, parts.size()));
@@ -198,6 +226,7 @@ Status ElasticTrainer::begin_probe(TrainingSession& session, int64_t step) {
   stage_steps_ = 0;
   measured_.clear();
   std::fill(effects_.begin(), effects_.end(), Effect());
+  if (by_rate()) return train_what_fits(session, TensorMask(costs_->tensors().size(), true), Thrift::kTime);
   TensorMask mask = reachable_tensors(*costs_, share_from(step) * costs_->full());
   for (size_t k = 0; k < mask.size(); ++k) {
     if (options_.one_way && !selection_.mask.empty()) mask[k] = mask[k] && selection_.mask[k];
@@ -212,12 +241,13 @@ Status ElasticTrainer::choose(TrainingSession& session, int64_t step) {
   before_ = selection_.mask;
   stage_ = Stage::kTrain;
   stage_steps_ = 0;
-  stage_end_ = step + interval() - kProbeSteps;
+  stage_end_ = step + interval() - probe_steps();
   return select(session, step);
 }
 
 // Times of gradients that were only seen in surveys and probes are better known now.
 Status ElasticTrainer::reconsider(TrainingSession& session, int64_t step) {
+  if (probes_what_it_trains()) return {};
   if (options_.one_way) return {};  // a second choice might take back what the first left out
   const double now = costs_->predict(selection_.mask) / selection_.seconds;
   if (std::abs(now - 1) < kWorthReconsidering) return {};
@@ -227,11 +257,12 @@ Status ElasticTrainer::reconsider(TrainingSession& session, int64_t step) {
 
 // The best choice by what is known of effects and times.
 Status ElasticTrainer::select(TrainingSession& session, int64_t step) {
-  SelectionRequest request{importance(), budget(step), std::numeric_limits<double>::infinity(), always_, {}};
+  SelectionRequest request{.importance = importance(), .always = always_};
+  if (!by_rate()) request.seconds = budget(step);
   if (options_.one_way) {
     for (const bool chosen : before_) request.never.push_back(!chosen);
   }
-  selection_ = select_tensors(*costs_, request);
+  selection_ = choose_from(request);
   if (session.options().memory_limit > 0) LIMBER_TRY(fit_memory(session, request));
   count_changes(+1);
   LIMBER_TRY(train_mask(session, selection_.mask, Thrift::kTime));
@@ -247,13 +278,32 @@ Status ElasticTrainer::fit_memory(TrainingSession& session, SelectionRequest& re
     LIMBER_ASSIGN(const size_t needed, session.needed_bytes(names_of(*costs_, selection_.mask)));
     if (needed <= session.options().memory_limit) return {};
     request.kept_bytes = 0.8 * costs_->kept_bytes(selection_.mask);
-    selection_ = select_tensors(*costs_, request);
+    selection_ = choose_from(request);
   }
   return {};
 }
 
+Selection ElasticTrainer::choose_from(const SelectionRequest& request) {
+  if (!by_rate()) return select_tensors(*costs_, request);
+  const auto rate = [](const Selection& one) { return one.importance / one.seconds; };
+  const Selection best = select_by_rate(*costs_, request);
+  const Selection all = describe(*costs_, request, TensorMask(costs_->tensors().size(), true));
+  const bool all_fit = costs_->kept_bytes(all.mask) <= request.kept_bytes;
+  reason_ = fmt::format("they lower the loss {:.2f} times as fast as all would", rate(best) / rate(all));
+  if (all_fit && rate(best) < kClearlyFaster * rate(all)) {
+    reason_ = fmt::format("no smaller choice is clearly faster ({:.2f} times)", rate(best) / rate(all));
+    return all;
+  }
+  if (before_.empty() || before_ == all.mask) return best;
+  const Selection old = describe(*costs_, request, before_);
+  return rate(best) < kFaster * rate(old) && costs_->kept_bytes(before_) <= request.kept_bytes ? old : best;
+}
+
 Status ElasticTrainer::on_step_end(TrainingSession& session, const StepReport& report) {
-  const int64_t since = stage_ == Stage::kSurvey ? stage_steps_ % kSurveySteps : stage_steps_;
+  int64_t since = stage_steps_;
+  if (stage_ == Stage::kSurvey) {
+    since = !by_rate() ? since % kSurveySteps : since < kWholeSurveySteps ? since : since - kWholeSurveySteps;
+  }
   const bool settled = session.timed() && since > 0;
   double slower = 1, twice = 0;
   if (settled && stage_ == Stage::kSurvey)
@@ -268,26 +318,34 @@ Status ElasticTrainer::on_step_end(TrainingSession& session, const StepReport& r
       measured_.push_back(seconds);
       slower_.push_back(slower);
     }
-    if (report.state.step == length_.total) end_choice(report.state.step);
+    if (report.last) end_choice(report.state.step);
   } else if (stage_ == Stage::kSurvey) {
     survey_seconds_ += seconds;
   } else {
     if (settled) measured_.push_back(seconds - twice / slower);
-    const double beyond = seconds - share_from(report.state.step) * full_seconds();
-    debt_ += beyond;
-    overhead_ += std::max(beyond, 0.0);
+    if (!by_rate()) {
+      const double beyond = seconds - share_from(report.state.step) * full_seconds();
+      debt_ += beyond;
+      overhead_ += std::max(beyond, 0.0);
+    }
+  }
+  take_effects(session, report);
+  ++stage_steps_;
+  return {};
+}
+
+void ElasticTrainer::take_effects(TrainingSession& session, const StepReport& report) {
+  if (by_rate()) {
+    gains_->add(trained_indices_, session.effects(), report.rate);
+  } else if (stage_ == Stage::kProbe) {
     const std::vector<Effect> effects = session.effects();
-    std::map<std::string_view, size_t> index;
-    for (size_t k = 0; k < costs_->tensors().size(); ++k) index[costs_->tensors()[k]] = k;
     for (size_t i = 0; i < effects.size(); ++i) {
-      Effect& sum = effects_[index.at(session.trained()[i])];
+      Effect& sum = effects_[trained_indices_[i]];
       sum.gain += effects[i].gain;
       sum.gradient_squares += effects[i].gradient_squares;
       sum.weight_squares += effects[i].weight_squares;
     }
   }
-  ++stage_steps_;
-  return {};
 }
 
 // --- budget and importance ---------------------------------------------------------------------------------
@@ -298,7 +356,7 @@ double ElasticTrainer::share_from(int64_t step) const {
   last.back() = true;
   const double least = kLeastMore * costs_->predict(last) / costs_->full();
   const double early = std::clamp(std::min(1 - least / rho_, 1 / rho_ - 1), 0.0, options_.early);
-  const auto total = static_cast<double>(std::max<int64_t>(1, length_.total));
+  const auto total = static_cast<double>(std::max<int64_t>(1, length_->total));
   const double end = std::min(static_cast<double>(step + interval()), total);
   const double done = std::min(1.0, 0.5 * (static_cast<double>(step) + end) / total);
   return rho_ * (1 + early * (1 - 2 * done));
@@ -307,7 +365,7 @@ double ElasticTrainer::share_from(int64_t step) const {
 // Seconds a step may take so that the whole training keeps its share.
 double ElasticTrainer::budget(int64_t step) const {
   const double share = share_from(step) * costs_->full(), debt = debt_ / bias_;
-  const double left = static_cast<double>(std::max<int64_t>(1, length_.total - step));
+  const double left = static_cast<double>(std::max<int64_t>(1, length_->total - step));
   return std::max(share - debt / left, 0.85 * share) / correction_;
 }
 
@@ -317,13 +375,18 @@ void ElasticTrainer::learn_bias() {
   bias_ = bias_ == 1 ? ratio : 0.5 * (bias_ + ratio);
 }
 
+int64_t ElasticTrainer::probe_steps() const { return by_rate() ? kWholeProbeSteps : kProbeSteps; }
+
 int64_t ElasticTrainer::interval() const {
-  const auto epochs = static_cast<int64_t>(options_.interval_epochs * static_cast<double>(length_.epoch));
-  const int64_t steps = options_.interval_steps > 0 ? options_.interval_steps : epochs;
-  return std::max(steps, 2 * kProbeSteps);
+  const auto epochs = static_cast<int64_t>(options_.interval_epochs * static_cast<double>(length_->epoch));
+  const int64_t steps = options_.interval_steps > 0 ? options_.interval_steps
+                        : by_rate() ? std::max(kLeastInterval, length_->total / kChoices)
+                                    : epochs;
+  return std::max(steps, 2 * probe_steps());
 }
 
 std::vector<double> ElasticTrainer::importance() const {
+  if (by_rate()) return gains_->worth();
   std::vector<double> importance;
   for (const Effect& e : effects_) {
     switch (options_.importance) {
@@ -347,6 +410,10 @@ std::vector<double> ElasticTrainer::importance() const {
 Status ElasticTrainer::train_mask(TrainingSession& session, TensorMask mask, Thrift thrift) {
   LIMBER_TRY(session.set_trained(names_of(*costs_, mask), thrift));
   trained_ = std::move(mask);
+  trained_indices_.clear();
+  std::map<std::string_view, size_t> index;
+  for (size_t k = 0; k < costs_->tensors().size(); ++k) index[costs_->tensors()[k]] = k;
+  for (const std::string& name : session.trained()) trained_indices_.push_back(index.at(name));
   return {};
 }
 
@@ -374,10 +441,12 @@ int64_t ElasticTrainer::returned() const {
 Status ElasticTrainer::record_choice(TrainingSession& session, int64_t step) {
   LIMBER_ASSIGN(const Plan* const plan,
                 session.plan(session.options().step.micro_batches > 1 ? Phase::kFinish : Phase::kUpdate));
-  SelectionRecord record{.step = step, .rho = rho_, .chosen = indices_of(selection_.mask)};
+  SelectionRecord record{.step = step, .chosen = indices_of(selection_.mask)};
+  if (!by_rate()) record.rho = rho_;
   record.importance = importance();
   record.predicted_s = selection_.seconds;
-  record.budget_s = budget(step);
+  if (!by_rate()) record.budget_s = budget(step);
+  record.reason = reason_;
   record.share = selection_.share;
   record.full_s = costs_->full();
   record.forward_s = costs_->forward();
@@ -406,8 +475,9 @@ void ElasticTrainer::end_choice(int64_t step) {
 
 std::string ElasticTrainer::summary() const {
   if (stage_ != Stage::kTrain) return "";
-  return fmt::format("training {} of {} tensors, {:.0f} % of the time of all", size_of(selection_.mask),
-                     costs_->tensors().size(), 100 * selection_.share);
+  const std::string why = reason_.empty() ? "" : "; " + reason_;
+  return fmt::format("training {} of {} tensors, {:.0f} % of the time of all{}", size_of(selection_.mask),
+                     costs_->tensors().size(), 100 * selection_.share, why);
 }
 
 }  // namespace limber

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "elastic/gains.h"
 #include "elastic/select.h"
 #include "train/trainer.h"
 
@@ -22,8 +23,10 @@ enum class ImportanceKind : uint8_t {
 std::string_view importance_name(ImportanceKind kind);
 
 struct ElasticOptions {
-  double rho = 0.5;            // time of the whole training, as a share of training everything
-  double interval_epochs = 3;  // from one choice to the next
+  // Time of the whole training, as a share of training everything; nothing: whatever lowers the loss fastest,
+  // of all or of some tensors, for as long as the training is.
+  std::optional<double> rho = 0.5;
+  double interval_epochs = 3;  // from one choice to the next; without rho, a share of the training
   int64_t interval_steps = 0;  // instead, where above 0
   ImportanceKind importance = ImportanceKind::kGain;
   // Patterns, see train/select.h: what may be trained at all, and of this what is part of every choice.
@@ -47,6 +50,8 @@ Result<std::unique_ptr<StepCosts>> make_step_costs(const TrainingSession& sessio
 // the time of a forward pass of which nothing is kept.
 // The last two keep activations, as later steps do: the third nearest the loss, and the last tensor.
 std::vector<TensorMask> survey_parts(size_t tensors);
+// Without a budget of time or memory: everything, and the last tensor alone.
+std::vector<TensorMask> whole_survey_parts(size_t tensors);
 Thrift survey_thrift(size_t part, size_t parts);
 std::vector<std::string> names_of(const StepCosts& costs, const TensorMask& mask);
 
@@ -59,12 +64,17 @@ std::vector<std::string> names_of(const StepCosts& costs, const TensorMask& mask
 // measuring alone. What surveys and probes take beyond the budget is saved in the steps that follow. When the
 // machine turns out to be another one than in the survey (something else began or stopped running on it), the
 // next interval begins with a new survey.
+//
+// Without rho there is no budget. Survey and probes train everything, so that nothing is lost where that is
+// best; what is chosen is the set that lowers the loss fastest by the clock (gains.h, select_by_rate()), and
+// everything unless a smaller set is clearly faster.
 class ElasticTrainer : public TrainerHook {
  public:
   // `note`: what save() wrote under "elastic" when a training goes on, else empty.
   static Result<std::unique_ptr<ElasticTrainer>> create(const ElasticOptions& options, std::string_view note);
 
-  // From the next step on. Thread-safe. REQUIRES: 0 < rho <= 1
+  bool by_rate() const { return !options_.rho; }
+  // From the next step on. Thread-safe. REQUIRES: 0 < rho <= 1, not by_rate()
   void set_rho(double rho) { asked_rho_ = rho; }
 
   Status on_begin(TrainingSession& session, const TrainingState& state,
@@ -90,7 +100,7 @@ class ElasticTrainer : public TrainerHook {
   enum class Stage : uint8_t { kSurvey, kProbe, kTrain };
 
   explicit ElasticTrainer(const ElasticOptions& options)
-      : options_(options), asked_rho_(options.rho), rho_(options.rho) {}
+      : options_(options), asked_rho_(options.rho.value_or(1)), rho_(options.rho.value_or(1)) {}
   Status restore();
   Status advance(TrainingSession& session, int64_t step);
   bool survey_is_stale(int64_t step) const;
@@ -100,6 +110,9 @@ class ElasticTrainer : public TrainerHook {
   Status begin_probe(TrainingSession& session, int64_t step);
   Status choose(TrainingSession& session, int64_t step);
   Status reconsider(TrainingSession& session, int64_t step);
+  Selection choose_from(const SelectionRequest& request);
+  bool probes_what_it_trains() const;
+  void take_effects(TrainingSession& session, const StepReport& report);
   Status select(TrainingSession& session, int64_t step);
   Status fit_memory(TrainingSession& session, SelectionRequest& request);
   Status train_mask(TrainingSession& session, TensorMask mask, Thrift thrift);
@@ -108,6 +121,7 @@ class ElasticTrainer : public TrainerHook {
   double share_from(int64_t step) const;
   double full_seconds() const { return bias_ * costs_->full(); }
   void learn_bias();
+  int64_t probe_steps() const;
   int64_t interval() const;
   std::vector<double> importance() const;
   void count_changes(int by);
@@ -117,7 +131,7 @@ class ElasticTrainer : public TrainerHook {
   const ElasticOptions options_;
   std::atomic<double> asked_rho_;
   double rho_;
-  TrainingLength length_;
+  const TrainingLength* length_ = nullptr;
   std::unique_ptr<StepCosts> costs_;
   TensorMask always_;
 
@@ -131,13 +145,16 @@ class ElasticTrainer : public TrainerHook {
   double surveyed_full_ = 0;  // full_seconds() before it; 0 if it is the first
   double correction_ = 1;     // measured by predicted time of the last choice, in units of bias_
   double bias_ = 1;           // the same for probes: what steps take beyond the medians of their nodes
-  std::vector<Effect> effects_;
+  std::vector<Effect> effects_;    // of the last probe
+  std::optional<Gains> gains_;     // by_rate()
   Selection selection_;
   TensorMask before_;                     // the choice of the interval before; empty in the first
   TensorMask trained_;                    // now, whatever the stage
+  std::vector<size_t> trained_indices_;   // of them, in the session's order
   std::vector<int64_t> left_, returned_;  // by tensor: how often
   std::string restored_;                  // the note, until on_begin()
 
+  std::string reason_;  // of the last choice, for people
   double overhead_ = 0;
   std::vector<double> measured_;  // seconds of timed steps since the choice or the beginning of the probe
   std::vector<double> slower_;    // how much slower than in the survey the machine was in them

@@ -22,14 +22,32 @@ class Selector {
       : costs_(costs),
         request_(request),
         chain_(costs.chain()),
-        tensors_(costs.tensors().size()),
-        full_(costs.full()) {
+        tensors_(costs.tensors().size()) {
     LIMBER_ASSERT(request.importance.size() == tensors_);
     for (size_t k = 0; k < tensors_; ++k) {
       TensorMask alone(tensors_, false);
       alone[k] = true;
       kept_.push_back(costs.kept_bytes(alone));
     }
+  }
+
+  Selection run_by_rate() const {
+    TensorMask all(tensors_, true);
+    for (size_t k = 0; k < tensors_; ++k) all[k] = !is_set(request_.never, k);
+    Selection best = describe(all);
+    if (costs_.kept_bytes(best.mask) > request_.kept_bytes) best = cheapest();
+    for (int round = 0; round < kMaxRounds; ++round) {
+      const double price = best.importance / best.seconds;
+      Selection next = best;
+      for (size_t depth = 0; depth < tensors_; ++depth) {
+        const Selection one = describe(paying(depth, price));
+        if (one.importance / one.seconds <= next.importance / next.seconds) continue;
+        if (costs_.kept_bytes(one.mask) <= request_.kept_bytes) next = one;
+      }
+      if (next.mask == best.mask) break;
+      best = next;
+    }
+    return best;
   }
 
   Selection run() {
@@ -92,12 +110,19 @@ class Selector {
     return mask;
   }
 
-  Selection describe(const TensorMask& mask) const {
-    Selection found{mask, costs_.predict(mask), 0, 1, true};
-    found.share = found.seconds / full_;
-    for (size_t k = 0; k < tensors_; ++k) found.importance += mask[k] ? request_.importance[k] : 0;
-    return found;
+  // Of the tensors down to one, that one and those worth more than their time costs.
+  TensorMask paying(size_t depth, double price) const {
+    TensorMask mask(tensors_, false);
+    for (size_t i = 0; i < tensors_; ++i) {
+      const size_t k = chain_.order[i];
+      const bool pays = i == depth || (i < depth && request_.importance[k] > price * chain_.own[k]);
+      mask[k] = is_set(request_.always, k) || (pays && !is_set(request_.never, k));
+    }
+    if (std::find(mask.begin(), mask.end(), true) == mask.end()) mask = cheapest().mask;
+    return mask;
   }
+
+  Selection describe(const TensorMask& mask) const { return limber::describe(costs_, request_, mask); }
 
   // What is always trained or, when nothing is, the tensor that takes the least time.
   Selection cheapest() const {
@@ -144,14 +169,24 @@ class Selector {
   const SelectionRequest& request_;
   const StepCosts::Chain chain_;
   const size_t tensors_;
-  const double full_;
   std::vector<double> kept_;  // bytes that training a tensor alone keeps
 };
 
 }  // namespace
 
+Selection describe(const StepCosts& costs, const SelectionRequest& request, const TensorMask& mask) {
+  Selection found{mask, costs.predict(mask)};
+  found.share = found.seconds / costs.full();
+  for (size_t k = 0; k < mask.size(); ++k) found.importance += mask[k] ? request.importance[k] : 0;
+  return found;
+}
+
 Selection select_tensors(const StepCosts& costs, const SelectionRequest& request) {
   return Selector(costs, request).run();
+}
+
+Selection select_by_rate(const StepCosts& costs, const SelectionRequest& request) {
+  return Selector(costs, request).run_by_rate();
 }
 
 TensorMask reachable_tensors(const StepCosts& costs, double seconds) {

@@ -41,4 +41,21 @@ std::vector<std::string> norms_and_biases(const Graph& graph, const std::vector<
   return keep(tensors, kept);
 }
 
+Status FreezeTrainer::on_begin(TrainingSession& session, const TrainingState& /*state*/,
+                               const TrainingLength& length) {
+  length_ = &length;
+  tensors_ = session.trained();
+  return {};
+}
+
+Status FreezeTrainer::on_step_begin(TrainingSession& session, const TrainingState& /*state*/) {
+  constexpr double kAllUntil = 0.5;  // share of the training
+  constexpr size_t kSets = 8;        // each is compiled once
+  const double late = std::max(0.0, (length_->done - kAllUntil) / (1 - kAllUntil));
+  const size_t set = std::min(kSets - 1, static_cast<size_t>(late * kSets));
+  const size_t frozen = set * tensors_.size() / kSets;
+  if (session.trained().size() == tensors_.size() - frozen) return {};
+  return session.set_trained(std::span(tensors_).subspan(frozen));
+}
+
 }  // namespace limber

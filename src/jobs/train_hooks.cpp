@@ -14,23 +14,34 @@ std::string show_left(double seconds) {
 
 }  // namespace
 
-ProgressTeller::ProgressTeller(const JobControl& control, int64_t epochs)
-    : control_(control), epochs_(epochs), start_(now_seconds()) {}
+ProgressTeller::ProgressTeller(const JobControl& control, const TrainerOptions& options)
+    : control_(control), options_(options), start_(now_seconds()) {}
+
+Status ProgressTeller::on_begin(TrainingSession& /*session*/, const TrainingState& /*state*/,
+                                const TrainingLength& length) {
+  length_ = &length;
+  return {};
+}
 
 Status ProgressTeller::on_step_end(TrainingSession& /*session*/, const StepReport& report) {
   if (control_.observer == nullptr) return {};
+  const bool by_clock = options_.time.given();
+  if (by_clock && length_->left_s < 0) return {};  // the first updates find out
+  if (options_.time.speedup > 0 && !told_limit_) {
+    told_limit_ = true;
+    control_.note(NoteKind::kNote, fmt::format("{} left: 1/{:g} of the time that training everything would take",
+                                               show_left(length_->left_s), options_.time.speedup));
+  }
   const TrainingState& state = report.state;
-  const double epochs = static_cast<double>(state.epoch) +
-                        static_cast<double>(state.batch) / static_cast<double>(report.batches);
-  const double share = epochs / static_cast<double>(epochs_);
+  const double share = length_->done;
   if (first_ < 0) {
     first_ = share;  // nothing is known yet of how long the rest takes
     return {};
   }
-  const double left = (now_seconds() - start_) * (1 - share) / std::max(share - first_, 1e-9);
+  const double left = by_clock ? length_->left_s
+                               : (now_seconds() - start_) * (1 - share) / std::max(share - first_, 1e-9);
   const std::string text = fmt::format(
-      "epoch {}/{}  loss {:.4f}  accuracy {:.1f} % of {} images  {:.0f} images/s  {} left", state.epoch + 1,
-      epochs_, state.loss_sum / static_cast<double>(state.batch),
+      "epoch {}  loss {:.4f}  accuracy {:.1f} % of {} images  {:.0f} images/s  {} left", epoch_text(state.epoch + 1, by_clock ? 0 : options_.epochs), state.loss_sum / static_cast<double>(state.batch),
       100.0 * static_cast<double>(state.correct) / static_cast<double>(std::max<int64_t>(1, state.images)),
       state.images, static_cast<double>(state.images) / std::max(state.seconds, 1e-9), show_left(left));
   control_.progress({.stage = "training", .share = share, .text = text});
@@ -59,6 +70,10 @@ Status ElasticTeller::on_step_begin(TrainingSession& /*session*/, const Training
   if (!watch_.new_rho) return {};
   const std::optional<double> share = watch_.new_rho();
   if (!share) return {};
+  if (elastic_.by_rate()) {
+    control_.note(NoteKind::kWarning, "this training has no share (rho) that could change; it goes on as it was");
+    return {};
+  }
   if (!(*share > 0 && *share <= 1)) {
     control_.note(NoteKind::kWarning, fmt::format("rho {:g} should be above 0 and at most 1; it stays {:g}",
                                                   *share, elastic_.rho()));
@@ -86,11 +101,17 @@ std::string shortfall(const Selection& selection, double rho) {
                      rho, 100 * selection.share);
 }
 
-std::string never_chose(int64_t updates, double rho) {
-  return fmt::format(
-      "rho {:g} has saved no time: the {} updates of this training were over before it was known what each "
-      "tensor costs; train for more epochs, or with a smaller batch",
-      rho, updates);
+std::string never_chose(int64_t updates, const ElasticTrainer& elastic) {
+  const std::string before = fmt::format(
+      "the {} updates of this training were over before it was known what each tensor costs", updates);
+  if (elastic.by_rate())
+    return fmt::format("everything was trained all the time: {}; give more time, or a smaller batch", before);
+  return fmt::format("rho {:g} has saved no time: {}; train for more epochs, or with a smaller batch",
+                     elastic.rho(), before);
+}
+
+std::string epoch_text(int64_t epoch, int64_t epochs) {
+  return epochs > 0 ? fmt::format("{}/{}", epoch, epochs) : fmt::format("{}", epoch);
 }
 
 }  // namespace limber

@@ -1,6 +1,7 @@
 #include "jobs/train_job.h"
 
 #include "base/show.h"
+#include "elastic/strategy.h"
 #include "jobs/train_hooks.h"
 #include "jobs/train_start.h"
 #include "jobs/version.h"
@@ -57,14 +58,14 @@ Status tell_plan(Trainer& trainer, const JobControl& control) {
 
 // The training itself, and those who tell about it.
 Result<TrainResult> train(const TrainJobOptions& options, TrainStart start, RunFolder& folder,
-                          const JobControl& control, const TrainWatch& watch) {
+                          const JobControl& control, const TrainWatch& watch, double began) {
   TrainSettings settings = settle(options);
   settings.trainer.input = start.input;
   tell_features(options.trainer, settings.trainer, control);
   TrainResult result{.images = static_cast<int64_t>(start.data->size()), .validated_on = start.validated_on};
   if (start.validation != nullptr) result.validation_images = static_cast<int64_t>(start.validation->size());
   FeatureTeller features(control);
-  ProgressTeller progress(control, settings.trainer.epochs);
+  ProgressTeller progress(control, settings.trainer);
   TrainerInputs inputs{.graph = std::move(start.model.graph),
                        .params = std::move(start.model.params),
                        .data = std::move(start.data),
@@ -72,6 +73,8 @@ Result<TrainResult> train(const TrainJobOptions& options, TrainStart start, RunF
                        .backends = make_backends(build_spec(options, false)),
                        .folder = &folder,
                        .state = start.state,
+                       .notes = start.notes,
+                       .began = began,
                        .environment = environment_of(options, settings.trainer.training.threads),
                        .stop = control.stop};
   inputs.options = describe(settings);
@@ -83,13 +86,18 @@ Result<TrainResult> train(const TrainJobOptions& options, TrainStart start, RunF
     teller.emplace(control, *elastic, watch);
     inputs.hooks = {&*teller, elastic.get()};
   }
+  FreezeTrainer freeze;
+  if (settings.strategy == Strategy::kFreeze) inputs.hooks.push_back(&freeze);
   inputs.hooks.insert(inputs.hooks.end(), {&features, &progress});
   inputs.hooks.insert(inputs.hooks.end(), watch.hooks.begin(), watch.hooks.end());
   LIMBER_ASSIGN(const auto trainer, Trainer::create(std::move(inputs), settings.trainer));
   LIMBER_TRY(tell_plan(*trainer, control));
   LIMBER_ASSIGN(result.summary, trainer->run());
+  result.time_limit_s = trainer->pace().limit();
+  result.full_s = trainer->pace().whole();
+  result.seconds = trainer->pace().spent();
   if (elastic != nullptr && elastic->summary().empty() && result.summary.ending == Ending::kFinished)
-    control.note(NoteKind::kWarning, never_chose(result.summary.state.step, elastic->rho()));
+    control.note(NoteKind::kWarning, never_chose(result.summary.state.step, *elastic));
   for (const std::string& message : trainer->skip_messages())
     control.note(NoteKind::kWarning, "skipped: " + message);
   return result;
@@ -99,6 +107,7 @@ Result<TrainResult> train(const TrainJobOptions& options, TrainStart start, RunF
 
 Result<TrainResult> run_train(const TrainJobOptions& options, const JobControl& control,
                               const TrainWatch& watch) {
+  const double began = now_seconds();
   LIMBER_TRY(check(options));
   LIMBER_ASSIGN(Place place, look_at(options, control));
   LIMBER_ASSIGN(TrainStart start, place.last ? go_on(options, *std::move(place.last), control)
@@ -106,7 +115,7 @@ Result<TrainResult> run_train(const TrainJobOptions& options, const JobControl& 
   if (place.folder == nullptr) {
     LIMBER_ASSIGN(place.folder, RunFolder::open(options.output));
   }
-  auto result = train(options, std::move(start), *place.folder, control, watch);
+  auto result = train(options, std::move(start), *place.folder, control, watch, began);
   if (!result.ok() && !place.folder->has_checkpoint()) RunFolder::discard(std::move(place.folder));
   return result;
 }

@@ -14,14 +14,15 @@ namespace limber {
 
 // What is trained.
 enum class Strategy : uint8_t {
-  kAuto,            // kElastic when a share of the time is given, else kFull
+  kAuto,            // kElastic when a time or a share of it is given, else kFull
   kFull,            // all tensors
-  kElastic,         // those worth most within the share, chosen again and again
-  kPrune,           // the same without return
+  kElastic,         // those worth most for their time, or within the share, chosen again and again
+  kPrune,           // those worth most within the share, without return
+  kFreeze,          // all at first; from half of the training on fewer and fewer, from the input upwards
   kNormsAndBiases,  // and the last layer
   kLastLayer,
 };
-std::string_view strategy_name(Strategy strategy);  // "auto", "full", "elastic", "prune", "bn-bias", "last"
+std::string_view strategy_name(Strategy strategy);  // "auto", "full", "elastic", "prune", ..
 
 enum class Head : uint8_t {
   kAuto,  // a new one when the number of classes differs
@@ -46,8 +47,11 @@ struct TrainJobOptions : JobOptions {
 
   std::optional<double> rate;   // 0.01 for SGD, 0.001 for Adam and AdamW
   std::optional<double> decay;  // 5e-4 for SGD, 0 for Adam, 0.01 for AdamW
-  // Time as a share of that of training everything, or its inverse; 0.5 where a strategy needs it.
-  std::optional<double> rho, speedup;
+  // Seconds from the call to the return, in which the training does what it can; or, instead, the time of
+  // training everything for all epochs by `speedup`, found out in the first updates.
+  std::optional<double> time, speedup;
+  // Time of a step as a share of that of training everything; 0.5 where a strategy needs it.
+  std::optional<double> rho;
   Strategy strategy = Strategy::kAuto;
   ElasticOptions elastic;  // beside what follows from the fields above
   TrainerOptions trainer;  // the same; a batch of 32 unless `batch` says otherwise
@@ -75,6 +79,9 @@ struct TrainResult {
   int64_t images = 0;  // trained on
   int64_t validation_images = 0;
   ValidatedOn validated_on = ValidatedOn::kNothing;
+  double seconds = 0;       // all of it, earlier parts of a training that went on included
+  double time_limit_s = 0;  // 0: it went by epochs
+  double full_s = 0;        // what training everything would have taken; 0: nobody asked for a speed-up
 };
 
 // Trains to the end, or until it is stopped, which leaves a checkpoint to go on from. A training that fails

@@ -61,34 +61,50 @@ Status check_images(const TrainJobOptions& o) {
                        {"mixup", o.trainer.mixup, 0, 100}});
 }
 
-bool has_share(const TrainJobOptions& o) { return o.rho || o.speedup; }
-
 Strategy chosen(const TrainJobOptions& o) {
   if (o.strategy != Strategy::kAuto) return o.strategy;
-  return has_share(o) ? Strategy::kElastic : Strategy::kFull;
+  return o.rho || o.time || o.speedup ? Strategy::kElastic : Strategy::kFull;
 }
 
 bool chooses(Strategy strategy) { return strategy == Strategy::kElastic || strategy == Strategy::kPrune; }
 
+// Without a share of its own, elastic training within a time takes what lowers the loss fastest.
+bool by_rate(const TrainJobOptions& o) {
+  return chosen(o) == Strategy::kElastic && !o.rho && (o.time || o.speedup);
+}
+
+bool begins_with_all(const TrainJobOptions& o) {
+  return chosen(o) == Strategy::kFull || chosen(o) == Strategy::kFreeze || by_rate(o);
+}
+
 Status check_strategy(const TrainJobOptions& o) {
-  if (o.rho && o.speedup) return invalid("give rho or speedup, not both");
+  if (o.time && o.speedup) return invalid("give time or speedup, not both");
+  if (o.rho && o.speedup)
+    return invalid("give rho or speedup, not both: a fixed share of each step, or a time for the whole");
   const Strategy strategy = chosen(o);
-  if (has_share(o) && !chooses(strategy)) {
-    return invalid("{} is for the strategies elastic and prune; '{}' trains what it trains",
-                   o.rho ? "rho" : "speedup", strategy_name(strategy));
+  if (o.rho && !chooses(strategy)) {
+    return invalid("rho is for the strategies elastic and prune; '{}' trains what it trains",
+                   strategy_name(strategy));
+  }
+  if (o.speedup && !begins_with_all(o)) {
+    return invalid(
+        "speedup is measured by training everything, which '{}' never does; give it a time, or a share (rho)",
+        strategy_name(strategy));
   }
   if (!o.elastic.always.empty() && !chooses(strategy))
     return invalid("always-train is for the strategies elastic and prune; for '{}' say what to train",
                    strategy_name(strategy));
   return check_ranges({{"rho", o.rho.value_or(kDefaultRho), 0.01, 1},
                        {"speedup", o.speedup.value_or(1), 1, 100},
+                       {"time", o.time.value_or(1), 0.1, kMany},
                        {"interval", o.elastic.interval_epochs, 0.01, 1e6},
                        {"interval-steps", static_cast<double>(o.elastic.interval_steps), 0, kMany},
                        {"early", o.elastic.early, 0, 0.9}});
 }
 
-// What is trained at first: for strategies that choose, little, since whatever is trained once needs memory.
-void choose_first(Strategy strategy, TrainingOptions& training) {
+// What is trained at first: within a share of the time little, since whatever is trained once needs memory.
+void choose_first(const TrainJobOptions& o, TrainingOptions& training) {
+  const Strategy strategy = chosen(o);
   using Names = std::vector<std::string>;
   if (strategy == Strategy::kLastLayer) {
     training.choose = [](const Graph& graph, const Names& names) -> Result<Names> {
@@ -98,18 +114,21 @@ void choose_first(Strategy strategy, TrainingOptions& training) {
     training.choose = [](const Graph& graph, const Names& names) -> Result<Names> {
       return norms_and_biases(graph, names);
     };
-  } else if (chooses(strategy)) {
-    training.choose = [](const Graph&, const Names& names) -> Result<Names> { return Names{names.back()}; };
-    training.step.optimizer.effects = true;
+  } else if (chooses(strategy) || strategy == Strategy::kFreeze) {
+    if (!begins_with_all(o))
+      training.choose = [](const Graph&, const Names& names) -> Result<Names> { return Names{names.back()}; };
+    training.step.optimizer.effects = chooses(strategy);
     training.forget_state = true;
     training.many_sets = true;
     const size_t phases = training.step.micro_batches > 1 ? 3 : 1;
-    training.max_plans = 2 * phases;  // choices hardly ever return as a whole, and plans take memory
+    // Choices hardly ever return as a whole, and plans take memory; that of everything comes back as a probe.
+    training.max_plans = (begins_with_all(o) ? 3 : 2) * phases;
   }
 }
 
-TrainerOptions settle_trainer(const TrainJobOptions& o, Strategy strategy) {
+TrainerOptions settle_trainer(const TrainJobOptions& o) {
   TrainerOptions t = o.trainer;
+  t.time = {o.time.value_or(0), o.speedup.value_or(0)};
   t.seed = o.seed;
   t.training.threads = thread_count(build_spec(o, false));
   t.training.step.batch = o.batch > 0 ? o.batch : kTrainBatch;
@@ -118,14 +137,15 @@ TrainerOptions settle_trainer(const TrainJobOptions& o, Strategy strategy) {
   optimizer.decay = o.decay.value_or(sgd ? 5e-4 : adamw ? 0.01 : 0);
   t.schedule.rate = o.rate.value_or(sgd ? 0.01 : 0.001);
   if (!varies_images(t).empty()) t.training.feature_bytes = 0;
-  choose_first(strategy, t.training);
+  choose_first(o, t.training);
   return t;
 }
 
 }  // namespace
 
 std::string_view strategy_name(Strategy strategy) {
-  constexpr std::array<std::string_view, 6> kNames = {"auto", "full", "elastic", "prune", "bn-bias", "last"};
+  constexpr std::array<std::string_view, 7> kNames = {"auto",   "full",    "elastic", "prune",
+                                                      "freeze", "bn-bias", "last"};
   return kNames[static_cast<size_t>(strategy)];
 }
 
@@ -140,10 +160,10 @@ Status check(const TrainJobOptions& o) {
 
 TrainSettings settle(const TrainJobOptions& o) {
   TrainSettings settings{.strategy = chosen(o)};
-  settings.trainer = settle_trainer(o, settings.strategy);
+  settings.trainer = settle_trainer(o);
   if (!chooses(settings.strategy)) return settings;
   ElasticOptions elastic = o.elastic;
-  elastic.rho = o.speedup ? 1 / *o.speedup : o.rho.value_or(kDefaultRho);
+  elastic.rho = by_rate(o) ? std::nullopt : std::optional(o.rho.value_or(kDefaultRho));
   elastic.train = o.trainer.train;
   elastic.freeze = o.trainer.freeze;
   elastic.one_way = settings.strategy == Strategy::kPrune;

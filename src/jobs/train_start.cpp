@@ -113,7 +113,7 @@ Status check_same(const OptionTexts& before, const OptionTexts& now, const JobCo
     const auto old = before.find(name);
     const std::string was = old == before.end() ? "" : old->second;
     if (was == value) continue;
-    if (name != "epochs" && name != "threads") {
+    if (name != "epochs" && name != "threads" && name != "time") {
       return invalid(
           "{} is '{}', the training was begun with '{}'; use that, or another folder to begin anew", name,
           value, was);

@@ -146,6 +146,7 @@ struct SelectionRecord {
   std::optional<double> full_s, forward_s;
   std::optional<bool> within;  // false: even the cheapest choice exceeds the budget
   std::optional<int64_t> arena_bytes;
+  std::optional<std::string> reason;  // why this choice, for people
   int64_t left = 0, returned = 0;  // up to here
 
   static void fields(auto& self, auto& field) {
@@ -160,6 +161,7 @@ struct SelectionRecord {
     field("forward_s", self.forward_s);
     field("within", self.within);
     field("arena_bytes", self.arena_bytes);
+    field("reason", self.reason);
     field("left", self.left, Need::kOptional);
     field("returned", self.returned, Need::kOptional);
   }

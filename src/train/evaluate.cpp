@@ -92,6 +92,20 @@ Result<std::optional<Evaluation>> Evaluator::run(const std::atomic<bool>* stop) 
   return evaluation;
 }
 
+Result<double> Evaluator::estimate_seconds() {
+  LIMBER_TRY(loader_->start_epoch(0));
+  double seconds = 0;
+  for (int64_t i = 0; i < std::min<int64_t>(2, loader_->batches()); ++i) {  // memory of the first is new
+    const double start = now_seconds();
+    LIMBER_ASSIGN(const Batch batch, loader_->next());
+    std::memcpy(session_->input(0).raw(), batch.images.raw(), batch.images.bytes());
+    LIMBER_TRY(session_->run());
+    seconds = now_seconds() - start;
+  }
+  session_->suspend();
+  return seconds * static_cast<double>(loader_->batches());
+}
+
 Result<InputVerdict> Evaluator::judge() {
   const AnswerImages answer = [this](const Tensor& images) -> Result<Tensor> {
     std::memcpy(session_->input(0).raw(), images.raw(), images.bytes());

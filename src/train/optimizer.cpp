@@ -131,11 +131,14 @@ std::vector<std::string> optimizer_state(std::string_view parameter) {
 }
 
 double rate_at(const ScheduleOptions& options, int64_t step, int64_t total) {
+  const double span = static_cast<double>(std::max<int64_t>(1, total - options.warm_up));
+  return rate_when(options, step, std::min(1.0, static_cast<double>(step - options.warm_up) / span));
+}
+
+double rate_when(const ScheduleOptions& options, int64_t step, double done) {
   if (step < options.warm_up) {
     return options.rate * static_cast<double>(step + 1) / static_cast<double>(options.warm_up);
   }
-  const double span = static_cast<double>(std::max<int64_t>(1, total - options.warm_up));
-  const double done = std::min(1.0, static_cast<double>(step - options.warm_up) / span);
   switch (options.kind) {
     case ScheduleKind::kConstant:
       return options.rate;

@@ -54,5 +54,7 @@ struct ScheduleOptions {
 std::string_view schedule_name(ScheduleKind kind);
 // The rate of step number `step` (from 0) of `total`.
 double rate_at(const ScheduleOptions& options, int64_t step, int64_t total);
+// The same where nobody knows how many there will be: when the share `done` (0..1) of the time is behind.
+double rate_when(const ScheduleOptions& options, int64_t step, double done);
 
 }  // namespace limber

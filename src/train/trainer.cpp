@@ -10,10 +10,19 @@
 namespace limber {
 namespace {
 
+// By the clock: evaluations and checkpoints between the first update and the last take at most this share of
+// the time; often enough to see how it goes and to lose little in a crash, and no more.
+constexpr double kAsideShare = 0.1;
+constexpr double kEndMargin = 1.1;     // times what the last evaluation and checkpoint should take
+constexpr const char* kPaceNote = "pace";
+constexpr double kDiskBytesPerS = 2e8;  // that a slow disk takes, synced; until a checkpoint was written
+
 Status check_options(const TrainerOptions& options, const Dataset& data) {
   const StepOptions& step = options.training.step;
   const int64_t needed = step.batch * step.micro_batches, images = static_cast<int64_t>(data.size());
   if (options.epochs < 1) return invalid("{} epochs; at least 1 is needed", options.epochs);
+  if (options.time.given() && options.patience > 0)
+    return invalid("patience counts evaluations after epochs; a training with a time ends when that does");
   const std::string_view random = options.mixup > 0 ? "mixup" : random_change(options.augmentation);
   if (options.training.feature_bytes > 0 && !random.empty())
     return invalid("features cannot be kept: {} makes an image different in every epoch", random);
@@ -124,18 +133,68 @@ Status Trainer::open_history() {
 }
 
 Result<TrainingSummary> Trainer::run() {
+  LIMBER_TRY(begin_time());
   if (state_.step > 0) {
     saved_step_ = state_.step;
     rate_ = rate_at(options_.schedule, state_.step - 1, total_updates());
   }
-  const TrainingLength length{updates_per_epoch(), total_updates()};
-  for (TrainerHook* hook : inputs_.hooks) LIMBER_TRY(hook->on_begin(*session_, state_, length));
+  for (TrainerHook* hook : inputs_.hooks) LIMBER_TRY(hook->on_begin(*session_, state_, length_));
   LIMBER_ASSIGN(const Ending ending, loop());
   return TrainingSummary{ending, state_, reports_, loader_->skipped()};
 }
 
+// --- time
+// ---------------------------------------------------------------------------------------------------
+
+Status Trainer::begin_time() {
+  length_ = {updates_per_epoch(), total_updates()};
+  if (!pace_.by_clock()) return {};
+  if (const auto note = inputs_.notes.find(kPaceNote); note != inputs_.notes.end())
+    LIMBER_TRY(pace_.restore(note->second));
+  if (evaluator_ != nullptr) {
+    LIMBER_ASSIGN(evaluation_s_, evaluator_->estimate_seconds());
+  }
+  double bytes = 0;
+  for (const std::string& name : session_->trainable())  // with the momentum of each
+    bytes += 2 * static_cast<double>(inputs_.params->type(name)->bytes());
+  if (inputs_.folder != nullptr) checkpoint_s_ = bytes / kDiskBytesPerS;
+  look_at_clock();
+  if (state_.step > 0 || !pace_.limited() || pace_.left() > 0) return {};
+  return invalid(
+      "a time of {:.1f} s is too little: {:.1f} s went into reading images and preparing the model, and {:.1f} s "
+      "are needed for the last evaluation and checkpoint; give more time",
+      pace_.limit(), pace_.spent(), kEndMargin * (evaluation_s_ + checkpoint_s_));
+}
+
+// After an update, and whenever what the end takes is known better.
+void Trainer::look_at_clock() {
+  if (!pace_.by_clock()) {
+    length_.done = static_cast<double>(state_.step) / static_cast<double>(total_updates());
+    return;
+  }
+  pace_.set_reserve(kEndMargin * (evaluation_s_ + checkpoint_s_));
+  if (pace_.can_settle())
+    pace_.settle(total_updates(), static_cast<double>(options_.epochs) * (evaluation_s_ + checkpoint_s_));
+  if (!pace_.limited()) return;
+  length_.total = pace_.expected_updates(state_.step);
+  length_.done = pace_.done();
+  length_.left_s = std::max(0.0, pace_.limit() - pace_.spent());
+}
+
+// By the clock: may there be an evaluation and a checkpoint before the end?
+bool Trainer::affordable() const {
+  return aside_s_ + evaluation_s_ + checkpoint_s_ <= kAsideShare * pace_.spent();
+}
+
+bool Trainer::finished() const {
+  return pace_.by_clock() ? pace_.over() && state_.batch == 0 : state_.epoch >= options_.epochs;
+}
+
+// --- the loop
+// -----------------------------------------------------------------------------------------------
+
 Result<Ending> Trainer::loop() {
-  while (state_.epoch < options_.epochs) {
+  while (!finished()) {
     if (out_of_patience()) return Ending::kPatience;
     bool stopped = false;
     LIMBER_TRY(run_epoch(stopped));
@@ -149,11 +208,11 @@ Result<Ending> Trainer::loop() {
 
 Status Trainer::run_epoch(bool& stopped) {
   LIMBER_TRY(loader_->start_epoch(static_cast<uint64_t>(state_.epoch), state_.batch));
-  while (state_.batch < batches_) {
+  while (state_.batch < batches_ && !pace_.over()) {
     stopped = stop_asked();
     if (stopped) return {};
     const double start = now_seconds();
-    LIMBER_TRY(update());
+    LIMBER_TRY(update(start));
     state_.seconds += now_seconds() - start;
     const bool due = options_.checkpoint_every > 0 && state_.step % options_.checkpoint_every == 0;
     if (due && state_.batch < batches_) LIMBER_TRY(save(false));
@@ -161,10 +220,11 @@ Status Trainer::run_epoch(bool& stopped) {
   return {};
 }
 
-Status Trainer::update() {
+Status Trainer::update(double start) {
   const int micro = options_.training.step.micro_batches;
   for (TrainerHook* hook : inputs_.hooks) LIMBER_TRY(hook->on_step_begin(*session_, state_));
-  rate_ = rate_at(options_.schedule, state_.step, total_updates());
+  rate_ = pace_.by_clock() ? rate_when(options_.schedule, state_.step, length_.done)
+                           : rate_at(options_.schedule, state_.step, total_updates());
   session_->set_rate(rate_);
   double loss = 0;
   for (int i = 0; i < micro; ++i) {
@@ -180,7 +240,10 @@ Status Trainer::update() {
   state_.loss_sum += loss * micro;
   state_.batch += micro;
   ++state_.step;
-  const StepReport report{state_, batches_, loss, rate_};
+  pace_.count_update(now_seconds() - start);
+  look_at_clock();
+  const bool last = pace_.by_clock() ? pace_.over() : state_.step == total_updates();
+  const StepReport report{state_, batches_, loss, rate_, last};
   for (TrainerHook* hook : inputs_.hooks) LIMBER_TRY(hook->on_step_end(*session_, report));
   return write_lines();
 }
@@ -233,18 +296,21 @@ Status Trainer::count(const Batch& batch) {
 
 Status Trainer::end_epoch(bool& stopped) {
   EpochReport report{.epoch = state_.epoch + 1, .step = state_.step, .rate = rate_};
-  report.loss = state_.loss_sum / static_cast<double>(batches_);
-  report.accuracy = static_cast<double>(state_.correct) / static_cast<double>(state_.images);
+  report.loss = state_.loss_sum / static_cast<double>(std::max<int64_t>(1, state_.batch));
+  report.accuracy = static_cast<double>(state_.correct) / static_cast<double>(std::max<int64_t>(1, state_.images));
   report.images = state_.images;
   report.seconds = state_.seconds;
   report.images_per_second = static_cast<double>(state_.images) / std::max(state_.seconds, 1e-9);
   report.skipped = loader_->skipped();
-  const bool due = report.epoch % options_.evaluate_every == 0 || report.epoch == options_.epochs;
+  const bool due = pace_.by_clock() ? pace_.over() || affordable()
+                                    : report.epoch % options_.evaluate_every == 0 || report.epoch == options_.epochs;
   if (evaluator_ != nullptr && due) {
     LIMBER_ASSIGN(report.validation, evaluator_->run(inputs_.stop));
     stopped = !report.validation;
     if (stopped) return {};
     report.best = take_validation(*report.validation);
+    evaluation_s_ = report.validation->seconds;
+    aside_s_ += evaluation_s_;
   }
   state_ = {.step = state_.step,
             .epoch = state_.epoch + 1,
@@ -253,7 +319,8 @@ Status Trainer::end_epoch(bool& stopped) {
             .best_loss = state_.best_loss};
   // Before the checkpoint: lines after the last checkpoint are void when the training goes on.
   if (history_) LIMBER_TRY(history_->add(record_of(report)));
-  LIMBER_TRY(save(report.best));
+  if (due || !pace_.by_clock()) LIMBER_TRY(save(report.best));
+  look_at_clock();
   reports_.push_back(report);
   for (TrainerHook* hook : inputs_.hooks) LIMBER_TRY(hook->on_epoch_end(report));
   return {};
@@ -278,6 +345,8 @@ Status Trainer::save(bool best) {
   if (inputs_.folder == nullptr) return {};
   CheckpointInfo info{state_, options_.seed, texts(), inputs_.data->class_names(), options_.input, {}};
   for (const TrainerHook* hook : inputs_.hooks) hook->save(info.notes);
+  if (pace_.by_clock()) info.notes[kPaceNote] = pace_.note();
+  const double start = now_seconds();
   const Status status = inputs_.folder->save(inputs_.graph, *inputs_.params, info, best);
   if (is_divergence(status)) return diverged(status.message());
   if (!status.ok()) {
@@ -288,6 +357,8 @@ Status Trainer::save(bool best) {
         state_.step, status.message(), inputs_.folder->path());
   }
   saved_step_ = state_.step;
+  checkpoint_s_ = now_seconds() - start;
+  aside_s_ += checkpoint_s_;
   return {};
 }
 

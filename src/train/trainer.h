@@ -10,6 +10,7 @@
 #include "record/record_file.h"
 #include "train/evaluate.h"
 #include "train/manifest.h"
+#include "train/pace.h"
 #include "train/run_folder.h"
 #include "train/training_session.h"
 
@@ -20,6 +21,9 @@ struct TrainerOptions {
   ScheduleOptions schedule;
   double warm_up_epochs = 0;  // replaces schedule.warm_up
   int64_t epochs = 10;
+  // Ends the training instead of `epochs`, and the learning rate reaches its end then. Epochs go on until it
+  // does; images are evaluated and checkpoints written as often as a tenth of the time allows.
+  TimeLimit time;
   uint64_t seed = 0;
   Preprocess input;
   AugmentOptions augmentation;
@@ -40,6 +44,7 @@ struct StepReport {
   TrainingState state;  // after the step
   int64_t batches = 0;  // of an epoch
   double loss = 0, rate = 0;
+  bool last = false;  // of the training
 };
 
 struct EpochReport {
@@ -56,14 +61,16 @@ struct EpochReport {
 
 // How long a training is, in updates.
 struct TrainingLength {
-  int64_t epoch = 0, total = 0;
+  int64_t epoch = 0, total = 0;  // by the clock, `total` is what is expected now
+  double done = 0;               // share of it that is behind
+  double left_s = -1;            // until the clock ends it; negative: it does not, or nobody knows yet
 };
 
 // Called by the training loop, from its thread. A failure ends the training.
 class TrainerHook {
  public:
   virtual ~TrainerHook() = default;
-  // Once, before the first step of this process.
+  // Once, before the first step of this process. `length` stays where it is and is kept up to date.
   virtual Status on_begin(TrainingSession& /*session*/, const TrainingState& /*state*/,
                           const TrainingLength& /*length*/) {
     return {};
@@ -86,6 +93,8 @@ struct TrainerInputs {
   std::vector<std::shared_ptr<Backend>> backends;
   RunFolder* folder = nullptr;  // null: neither checkpoints nor history
   TrainingState state;          // where to go on
+  OptionTexts notes;            // of the checkpoint it goes on from
+  double began = now_seconds();  // when what time is counted for began
   OptionTexts options;          // what hooks were asked for; kept beside describe()
   OptionTexts environment;      // for the history
   std::vector<TrainerHook*> hooks;
@@ -112,17 +121,26 @@ class Trainer {
   TrainingSession& session() { return *session_; }
   int64_t updates_per_epoch() const { return batches_ / options_.training.step.micro_batches; }
   int64_t total_updates() const { return updates_per_epoch() * options_.epochs; }
+  // What the clock says; a training by epochs has no limit.
+  const Pace& pace() const { return pace_; }
   const std::vector<std::string>& skip_messages() const { return loader_->skip_messages(); }
 
  private:
   Trainer(TrainerInputs inputs, const TrainerOptions& options)
-      : inputs_(std::move(inputs)), options_(options), state_(inputs_.state) {}
+      : inputs_(std::move(inputs)),
+        options_(options),
+        state_(inputs_.state),
+        pace_(options.time, inputs_.began) {}
   Status make_session();
   Status make_loaders();
   Status open_history();
+  Status begin_time();
+  void look_at_clock();
+  bool affordable() const;
+  bool finished() const;
   Result<Ending> loop();
   Status run_epoch(bool& stopped);
-  Status update();
+  Status update(double start);
   Result<float> micro_batch(Phase phase);
   Status fill(const Batch& batch);
   Status count(const Batch& batch);
@@ -141,6 +159,10 @@ class Trainer {
   int64_t saved_step_ = -1;
   int64_t batches_ = 0, classes_ = 0;  // batches of an epoch that are used
   double rate_ = 0;
+  Pace pace_;
+  TrainingLength length_;
+  double evaluation_s_ = 0, checkpoint_s_ = 0;  // of the last, or what one is expected to take
+  double aside_s_ = 0;                          // that both took so far
   std::unique_ptr<TrainingSession> session_;
   std::unique_ptr<Loader> loader_;
   std::unique_ptr<Evaluator> evaluator_;

@@ -49,7 +49,9 @@ OptionTexts describe(const TrainerOptions& options) {
   texts["batch"] = fmt::format("{}", step.batch);
   texts["accumulate"] = fmt::format("{}", step.micro_batches);
   texts["threads"] = fmt::format("{}", options.training.threads);
-  texts["epochs"] = fmt::format("{}", options.epochs);
+  if (options.time.seconds <= 0) texts["epochs"] = fmt::format("{}", options.epochs);
+  if (options.time.seconds > 0) texts["time"] = fmt::format("{}", options.time.seconds);
+  if (options.time.speedup > 0) texts["speedup"] = fmt::format("{}", options.time.speedup);
   texts["seed"] = fmt::format("{}", options.seed);
   texts["loss"] = loss_name(step.loss.kind);
   texts["label-smoothing"] = fmt::format("{}", step.loss.label_smoothing);
