@@ -35,8 +35,8 @@ Status EpochLines::on_epoch_end(const EpochReport& report) {
   }
   console_.clear();
   say("epoch {}  loss {:.4f}  accuracy {:.2f} % in training{}  lr {:.3g}  {:.1f} s  {:.0f} images/s{}\n",
-      epoch_text(report.epoch, options_.time || options_.speedup ? 0 : options_.trainer.epochs), report.loss, 100 * report.accuracy, validation, report.rate, report.seconds,
-      report.images_per_second,
+      epoch_text(report.epoch, options_.time || options_.speedup ? 0 : options_.trainer.epochs), report.loss,
+      100 * report.accuracy, validation, report.rate, report.seconds, report.images_per_second,
       report.skipped > 0 ? fmt::format("  {} image{} skipped", report.skipped, report.skipped == 1 ? "" : "s")
                          : "");
   return {};
@@ -142,8 +142,9 @@ void report_text(const TrainCommand& options, const TrainResult& result) {
   }
   if (result.time_limit_s > 0)
     fmt::print("; {:.1f} s of {:.1f} s{}", result.seconds, result.time_limit_s,
-               result.full_s > 0 ? fmt::format(", all epochs with everything would have taken {:.1f} s", result.full_s)
-                                 : "");
+               result.full_s > 0
+                   ? fmt::format(", all epochs with everything would have taken {:.1f} s", result.full_s)
+                   : "");
   fmt::print("\nrun: {}; next: limber eval {} --data ..., limber export {} -o model.onnx\n", options.output,
              options.output, options.output);
 }

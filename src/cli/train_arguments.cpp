@@ -105,21 +105,23 @@ void declare_model(Arguments& arguments, TrainCommand& o) {
 }
 
 void declare_elastic(Arguments& arguments, TrainCommand& o) {
-  arguments.choice("--strategy", o.strategy,
-                   {{"auto", Strategy::kAuto},
-                    {"full", Strategy::kFull},
-                    {"elastic", Strategy::kElastic},
-                    {"prune", Strategy::kPrune},
-                    {"freeze", Strategy::kFreeze},
-                    {"bn-bias", Strategy::kNormsAndBiases},
-                    {"last", Strategy::kLastLayer}},
-                   "What is trained: all tensors; those worth most for their time, chosen again and again (or "
-                   "within --rho); those within --rho without return; all, then fewer and fewer from the input "
-                   "upwards; norms and biases; the last layer. auto: elastic when --time, --speedup or --rho is "
-                   "given, else full");
-  arguments.parsed("--time", "TIME",
-                   "Wall clock of the whole command, as in 90s or 10min, in which the training does what it can",
-                   [&o](const std::string& text) { return parse_seconds(text, o.time.emplace()); });
+  arguments.choice(
+      "--strategy", o.strategy,
+      {{"auto", Strategy::kAuto},
+       {"full", Strategy::kFull},
+       {"elastic", Strategy::kElastic},
+       {"prune", Strategy::kPrune},
+       {"freeze", Strategy::kFreeze},
+       {"bn-bias", Strategy::kNormsAndBiases},
+       {"last", Strategy::kLastLayer}},
+      "What is trained: all tensors; those worth most for their time, chosen again and again (or "
+      "within --rho); those within --rho without return; all, then fewer and fewer from the input "
+      "upwards; norms and biases; the last layer. auto: elastic when --time, --speedup or --rho is "
+      "given, else full");
+  arguments.parsed(
+      "--time", "TIME",
+      "Wall clock of the whole command, as in 90s or 10min, in which the training does what it can",
+      [&o](const std::string& text) { return parse_seconds(text, o.time.emplace()); });
   arguments.number("--rho", o.rho, 0.01, 1.0,
                    "Time of each step as a share of that of training everything, fixed");
   arguments.number("--speedup", o.speedup, 1.0, 100.0,

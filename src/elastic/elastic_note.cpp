@@ -18,6 +18,8 @@ struct ElasticNote {
   bool within = true;
   std::vector<int64_t> left, returned;  // by tensor
   StepCosts::Times times, thrifty_times;
+  std::vector<std::vector<double>> gains;  // by tensor; none where there is a share
+  std::string reason;
 
   // What is optional is missing in notes of versions that knew one survey only.
   static void fields(auto& self, auto& field) {
@@ -44,6 +46,8 @@ struct ElasticNote {
     field("returned", self.returned);
     field("times", self.times);
     field("thrifty_times", self.thrifty_times, Need::kOptional);
+    field("gains", self.gains, Need::kOptional);
+    field("reason", self.reason, Need::kOptional);
   }
 };
 
@@ -61,11 +65,13 @@ bool fits(const ElasticNote& note, size_t tensors) {
   const auto timed = [](const StepCosts::Times& times) {
     return std::all_of(times.begin(), times.end(), [](const auto& entry) { return !entry.second.empty(); });
   };
+  const auto all_there = [](const std::vector<double>& gain) { return gain.size() == Gains::kNumbers; };
   const auto three = [](const std::vector<double>& effect) { return effect.size() == 3; };
   return note.left.size() == tensors && note.returned.size() == tensors && note.effects.size() == tensors &&
          std::all_of(note.effects.begin(), note.effects.end(), three) && known(note.chosen) &&
          known(note.chosen_before) && known(note.trained) && timed(note.times) && timed(note.thrifty_times) &&
-         note.rho > 0 && note.rho <= 1;
+         (note.gains.empty() || note.gains.size() == tensors) &&
+         std::all_of(note.gains.begin(), note.gains.end(), all_there) && note.rho > 0 && note.rho <= 1;
 }
 
 }  // namespace
@@ -93,6 +99,8 @@ void ElasticTrainer::save(OptionTexts& notes) const {
   note.returned = returned_;
   note.times = costs_->times();
   note.thrifty_times = costs_->thrifty_times();
+  if (gains_) note.gains = gains_->state();
+  note.reason = reason_;
   notes["elastic"] = format_fields(note);
 }
 
@@ -127,6 +135,8 @@ Status ElasticTrainer::restore() {
   selection_.within = note.within;
   left_ = std::move(note.left);
   returned_ = std::move(note.returned);
+  if (gains_) gains_->set_state(note.gains);
+  reason_ = std::move(note.reason);
   costs_->set_times(std::move(note.times), std::move(note.thrifty_times));
   restored_.clear();
   return {};

@@ -17,14 +17,15 @@ namespace {
 // Steps are updates; ratios are of times.
 constexpr int64_t kSurveyParts =
     4;  // each trains a quarter of the tensors, so that none needs the memory of all
-constexpr int64_t kSurveySteps = 4;  // for each part; the first is not timed, its memory is new
+constexpr int64_t kSurveySteps = 4;       // for each part; the first is not timed, its memory is new
 constexpr int64_t kWholeSurveySteps = 6;  // for everything: also what the clock is set by (train/pace.h)
 constexpr int64_t kSurveyLength = (kSurveyParts + 2) * kSurveySteps;  // 2: parts that keep activations
-constexpr double kOtherMachine = 1.3;    // so much slower or faster than in the survey, its times mean little
-constexpr int64_t kProbeSteps = 4;       // gradients of one batch alone say little
-constexpr int64_t kWholeProbeSteps = 8;  // of everything, which costs less than it brings: earlier updates count
-constexpr int64_t kChoices = 12;         // of a training without rho: gains change over a good part of it
-constexpr int64_t kLeastInterval = 24;   // updates: three times a probe
+constexpr double kOtherMachine = 1.3;  // so much slower or faster than in the survey, its times mean little
+constexpr int64_t kProbeSteps = 4;     // gradients of one batch alone say little
+// Without rho: gains change over a good part of a training, and probes, which train everything, take at most
+// this share of the time.
+constexpr int64_t kChoices = 12;
+constexpr double kProbeShare = 0.08;
 // Gains are estimates, and the best of many is partly luck: a smaller set has to be faster than everything by
 // this, another set than the present one by that.
 constexpr double kClearlyFaster = 1.1, kFaster = 1.03;
@@ -150,12 +151,12 @@ Status ElasticTrainer::advance(TrainingSession& session, int64_t step) {
   const bool changed = asked != rho_;
   rho_ = asked;
   if (stage_ == Stage::kSurvey) {
-    const int64_t length = by_rate() ? kWholeSurveySteps + kSurveySteps : kSurveyLength;
+    const int64_t length = by_rate() ? kWholeSurveySteps + kSurveySteps - 1 : kSurveyLength;
     return stage_steps_ < length ? survey_part(session) : end_survey(session, step);
   }
   if (stage_ == Stage::kProbe) {
     if (changed) return begin_probe(session, step);
-    return stage_steps_ < probe_steps() ? Status() : choose(session, step);
+    return stage_steps_ < kProbeSteps ? Status() : choose(session, step);
   }
   if (!changed && step < stage_end_)
     return stage_steps_ == kReconsiderAfter ? reconsider(session, step) : Status();
@@ -196,8 +197,9 @@ Status ElasticTrainer::end_survey(TrainingSession& session, int64_t step) {
   lines_.push_back(record_line(SurveyRecord{
       .step = step, .seconds = survey_seconds_, .full_s = costs_->full(), .forward_s = costs_->forward()}));
   bias_ = correction_ = 1;
+  if (by_rate()) return choose(session, step);
   if (surveyed_full_ > 0) debt_ *= full_seconds() / surveyed_full_;
-  if (!by_rate()) debt_ += survey_seconds_ - static_cast<double>(stage_steps_) * rho_ * full_seconds();
+  debt_ += survey_seconds_ - static_cast<double>(stage_steps_) * rho_ * full_seconds();
   return begin_probe(session, step);
 }
 
@@ -241,8 +243,9 @@ Status ElasticTrainer::choose(TrainingSession& session, int64_t step) {
   before_ = selection_.mask;
   stage_ = Stage::kTrain;
   stage_steps_ = 0;
-  stage_end_ = step + interval() - probe_steps();
-  return select(session, step);
+  LIMBER_TRY(select(session, step));
+  stage_end_ = step + interval() - kProbeSteps;
+  return {};
 }
 
 // Times of gradients that were only seen in surveys and probes are better known now.
@@ -375,18 +378,23 @@ void ElasticTrainer::learn_bias() {
   bias_ = bias_ == 1 ? ratio : 0.5 * (bias_ + ratio);
 }
 
-int64_t ElasticTrainer::probe_steps() const { return by_rate() ? kWholeProbeSteps : kProbeSteps; }
-
 int64_t ElasticTrainer::interval() const {
   const auto epochs = static_cast<int64_t>(options_.interval_epochs * static_cast<double>(length_->epoch));
-  const int64_t steps = options_.interval_steps > 0 ? options_.interval_steps
-                        : by_rate() ? std::max(kLeastInterval, length_->total / kChoices)
-                                    : epochs;
-  return std::max(steps, 2 * probe_steps());
+  int64_t steps = options_.interval_steps > 0 ? options_.interval_steps : epochs;
+  if (by_rate() && options_.interval_steps == 0) {
+    const double probe = static_cast<double>(kProbeSteps) / std::max(selection_.share, 1e-3);
+    steps = std::max(length_->total / kChoices, static_cast<int64_t>(probe / kProbeShare));
+  }
+  return std::max(steps, 2 * kProbeSteps);
 }
 
 std::vector<double> ElasticTrainer::importance() const {
-  if (by_rate()) return gains_->worth();
+  if (by_rate()) {
+    auto w = gains_->worth();
+    const char* a = getenv("LIMBER_ALPHA");
+    for (double& x : w) x = std::pow(x, a ? atof(a) : 0.5);
+    return w;
+  }
   std::vector<double> importance;
   for (const Effect& e : effects_) {
     switch (options_.importance) {

@@ -121,7 +121,6 @@ class ElasticTrainer : public TrainerHook {
   double share_from(int64_t step) const;
   double full_seconds() const { return bias_ * costs_->full(); }
   void learn_bias();
-  int64_t probe_steps() const;
   int64_t interval() const;
   std::vector<double> importance() const;
   void count_changes(int by);
@@ -141,12 +140,12 @@ class ElasticTrainer : public TrainerHook {
   int64_t stage_end_ = 0;    // kTrain: the update at which the next probe begins
   double debt_ = 0;          // seconds spent beyond the budget by surveys, probes and choosing
   double survey_seconds_ = 0;
-  int64_t surveyed_at_ = 0;   // the update at which the last survey began
-  double surveyed_full_ = 0;  // full_seconds() before it; 0 if it is the first
-  double correction_ = 1;     // measured by predicted time of the last choice, in units of bias_
-  double bias_ = 1;           // the same for probes: what steps take beyond the medians of their nodes
-  std::vector<Effect> effects_;    // of the last probe
-  std::optional<Gains> gains_;     // by_rate()
+  int64_t surveyed_at_ = 0;      // the update at which the last survey began
+  double surveyed_full_ = 0;     // full_seconds() before it; 0 if it is the first
+  double correction_ = 1;        // measured by predicted time of the last choice, in units of bias_
+  double bias_ = 1;              // the same for probes: what steps take beyond the medians of their nodes
+  std::vector<Effect> effects_;  // of the last probe
+  std::optional<Gains> gains_;   // by_rate()
   Selection selection_;
   TensorMask before_;                     // the choice of the interval before; empty in the first
   TensorMask trained_;                    // now, whatever the stage

@@ -24,14 +24,15 @@ Gains::Gains(size_t tensors, const OptimizerOptions& optimizer)
 // How many earlier updates a velocity holds, by momentum, that began at zero before so many.
 double Gains::momentum_weight(int64_t updates) const {
   const double m = optimizer_.momentum;
-  const double sum = m < 1 ? (1 - std::pow(m, static_cast<double>(updates))) / (1 - m)
-                           : static_cast<double>(updates);
+  const double sum =
+      m < 1 ? (1 - std::pow(m, static_cast<double>(updates))) / (1 - m) : static_cast<double>(updates);
   return (optimizer_.nesterov ? m * m : m) * sum;
 }
 
 void Gains::add(const std::vector<size_t>& trained, const std::vector<Effect>& effects, double rate) {
   const double keep = std::exp(-1 / kMemory);
-  for (Seen& seen : seen_) seen = {keep * seen.lowered, keep * seen.weight, keep * seen.squares, keep * seen.updates};
+  for (Seen& seen : seen_)
+    seen = {keep * seen.lowered, keep * seen.weight, keep * seen.squares, keep * seen.updates};
   std::vector<int64_t> before(in_row_.size(), 0);
   std::swap(before, in_row_);
   for (size_t i = 0; i < trained.size(); ++i) {

@@ -9,11 +9,11 @@
 
 namespace limber {
 
-// An update lowers the loss of its own batch whether or not it learns anything: part of a gradient is noise of
-// that batch. With momentum the updates of earlier batches tell the two apart, since their noise is another:
-// the gradient now times the velocity from before is what earlier updates still bring on images that they have
-// not seen. It fades when a tensor has learnt what it can, and is below zero where it goes too far. Where the
-// optimiser keeps no such velocity (no momentum, Adam), gradient times update has to do.
+// An update lowers the loss of its own batch whether or not it learns anything: part of a gradient is noise
+// of that batch. With momentum the updates of earlier batches tell the two apart, since their noise is
+// another: the gradient now times the velocity from before is what earlier updates still bring on images that
+// they have not seen. It fades when a tensor has learnt what it can, and is below zero where it goes too far.
+// Where the optimiser keeps no such velocity (no momentum, Adam), gradient times update has to do.
 //
 // Newer updates count more. A tensor of which little is known is taken to be worth what its gradient's norm
 // says, by what that is worth in the tensors that are known.
@@ -34,7 +34,7 @@ class Gains {
 
  private:
   struct Seen {
-    double lowered = 0, weight = 0;  // by earlier updates, and how many of them, counted by their momentum
+    double lowered = 0, weight = 0;   // by earlier updates, and how many of them, counted by their momentum
     double squares = 0, updates = 0;  // of gradients
   };
 

@@ -19,10 +19,7 @@ bool is_set(const TensorMask& mask, size_t k) { return k < mask.size() && mask[k
 class Selector {
  public:
   Selector(const StepCosts& costs, const SelectionRequest& request)
-      : costs_(costs),
-        request_(request),
-        chain_(costs.chain()),
-        tensors_(costs.tensors().size()) {
+      : costs_(costs), request_(request), chain_(costs.chain()), tensors_(costs.tensors().size()) {
     LIMBER_ASSERT(request.importance.size() == tensors_);
     for (size_t k = 0; k < tensors_; ++k) {
       TensorMask alone(tensors_, false);

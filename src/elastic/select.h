@@ -28,9 +28,10 @@ Selection describe(const StepCosts& costs, const SelectionRequest& request, cons
 // is nearest to the network is checked against the graph, and solved again with less where it needs more.
 Selection select_tensors(const StepCosts& costs, const SelectionRequest& request);
 
-// The choice with the most importance for the time of its steps, the full set among the candidates. No budget:
-// `seconds` of the request is not read. On a chain, for a given price of a second, what belongs to the best
-// set down to a tensor is decided for each tensor alone; the price is raised until the best set just pays.
+// The choice with the most importance for the time of its steps, the full set among the candidates. No
+// budget: `seconds` of the request is not read. On a chain, for a given price of a second, what belongs to
+// the best set down to a tensor is decided for each tensor alone; the price is raised until the best set just
+// pays.
 Selection select_by_rate(const StepCosts& costs, const SelectionRequest& request);
 
 // Tensors that fit into a budget at all, trained alone.

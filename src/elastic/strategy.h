@@ -12,11 +12,12 @@ namespace limber {
 // Of `tensors`, those of the last layer: all that are read by the last node with a weight matrix or after it.
 std::vector<std::string> last_layer(const Graph& graph, const std::vector<std::string>& tensors);
 
-// Trains everything in the first half; then tensors stop one after another, from the input upwards, the last but
-// one at the end (as FreezeOut does with its linear schedule).
+// Trains everything in the first half; then tensors stop one after another, from the input upwards, the last
+// but one at the end (as FreezeOut does with its linear schedule).
 class FreezeTrainer : public TrainerHook {
  public:
-  Status on_begin(TrainingSession& session, const TrainingState& state, const TrainingLength& length) override;
+  Status on_begin(TrainingSession& session, const TrainingState& state,
+                  const TrainingLength& length) override;
   Status on_step_begin(TrainingSession& session, const TrainingState& state) override;
 
  private:

@@ -29,8 +29,9 @@ Status ProgressTeller::on_step_end(TrainingSession& /*session*/, const StepRepor
   if (by_clock && length_->left_s < 0) return {};  // the first updates find out
   if (options_.time.speedup > 0 && !told_limit_) {
     told_limit_ = true;
-    control_.note(NoteKind::kNote, fmt::format("{} left: 1/{:g} of the time that training everything would take",
-                                               show_left(length_->left_s), options_.time.speedup));
+    control_.note(NoteKind::kNote,
+                  fmt::format("{} left: 1/{:g} of the time that training everything would take",
+                              show_left(length_->left_s), options_.time.speedup));
   }
   const TrainingState& state = report.state;
   const double share = length_->done;
@@ -38,10 +39,12 @@ Status ProgressTeller::on_step_end(TrainingSession& /*session*/, const StepRepor
     first_ = share;  // nothing is known yet of how long the rest takes
     return {};
   }
-  const double left = by_clock ? length_->left_s
-                               : (now_seconds() - start_) * (1 - share) / std::max(share - first_, 1e-9);
+  const double left =
+      by_clock ? length_->left_s : (now_seconds() - start_) * (1 - share) / std::max(share - first_, 1e-9);
   const std::string text = fmt::format(
-      "epoch {}  loss {:.4f}  accuracy {:.1f} % of {} images  {:.0f} images/s  {} left", epoch_text(state.epoch + 1, by_clock ? 0 : options_.epochs), state.loss_sum / static_cast<double>(state.batch),
+      "epoch {}  loss {:.4f}  accuracy {:.1f} % of {} images  {:.0f} images/s  {} left",
+      epoch_text(state.epoch + 1, by_clock ? 0 : options_.epochs),
+      state.loss_sum / static_cast<double>(state.batch),
       100.0 * static_cast<double>(state.correct) / static_cast<double>(std::max<int64_t>(1, state.images)),
       state.images, static_cast<double>(state.images) / std::max(state.seconds, 1e-9), show_left(left));
   control_.progress({.stage = "training", .share = share, .text = text});
@@ -71,7 +74,8 @@ Status ElasticTeller::on_step_begin(TrainingSession& /*session*/, const Training
   const std::optional<double> share = watch_.new_rho();
   if (!share) return {};
   if (elastic_.by_rate()) {
-    control_.note(NoteKind::kWarning, "this training has no share (rho) that could change; it goes on as it was");
+    control_.note(NoteKind::kWarning,
+                  "this training has no share (rho) that could change; it goes on as it was");
     return {};
   }
   if (!(*share > 0 && *share <= 1)) {

@@ -52,8 +52,7 @@ int64_t Pace::expected_updates(int64_t behind) const {
 }
 
 std::string Pace::note() const {
-  return format_fields(
-      PaceNote{.spent = spent(), .updating = updating_, .limit = limit_, .whole = whole_});
+  return format_fields(PaceNote{.spent = spent(), .updating = updating_, .limit = limit_, .whole = whole_});
 }
 
 Status Pace::restore(std::string_view text) {

@@ -13,7 +13,7 @@ namespace {
 // By the clock: evaluations and checkpoints between the first update and the last take at most this share of
 // the time; often enough to see how it goes and to lose little in a crash, and no more.
 constexpr double kAsideShare = 0.1;
-constexpr double kEndMargin = 1.1;     // times what the last evaluation and checkpoint should take
+constexpr double kEndMargin = 1.1;  // times what the last evaluation and checkpoint should take
 constexpr const char* kPaceNote = "pace";
 constexpr double kDiskBytesPerS = 2e8;  // that a slow disk takes, synced; until a checkpoint was written
 
@@ -161,7 +161,8 @@ Status Trainer::begin_time() {
   look_at_clock();
   if (state_.step > 0 || !pace_.limited() || pace_.left() > 0) return {};
   return invalid(
-      "a time of {:.1f} s is too little: {:.1f} s went into reading images and preparing the model, and {:.1f} s "
+      "a time of {:.1f} s is too little: {:.1f} s went into reading images and preparing the model, and "
+      "{:.1f} s "
       "are needed for the last evaluation and checkpoint; give more time",
       pace_.limit(), pace_.spent(), kEndMargin * (evaluation_s_ + checkpoint_s_));
 }
@@ -297,13 +298,15 @@ Status Trainer::count(const Batch& batch) {
 Status Trainer::end_epoch(bool& stopped) {
   EpochReport report{.epoch = state_.epoch + 1, .step = state_.step, .rate = rate_};
   report.loss = state_.loss_sum / static_cast<double>(std::max<int64_t>(1, state_.batch));
-  report.accuracy = static_cast<double>(state_.correct) / static_cast<double>(std::max<int64_t>(1, state_.images));
+  report.accuracy =
+      static_cast<double>(state_.correct) / static_cast<double>(std::max<int64_t>(1, state_.images));
   report.images = state_.images;
   report.seconds = state_.seconds;
   report.images_per_second = static_cast<double>(state_.images) / std::max(state_.seconds, 1e-9);
   report.skipped = loader_->skipped();
-  const bool due = pace_.by_clock() ? pace_.over() || affordable()
-                                    : report.epoch % options_.evaluate_every == 0 || report.epoch == options_.epochs;
+  const bool due = pace_.by_clock()
+                       ? pace_.over() || affordable()
+                       : report.epoch % options_.evaluate_every == 0 || report.epoch == options_.epochs;
   if (evaluator_ != nullptr && due) {
     LIMBER_ASSIGN(report.validation, evaluator_->run(inputs_.stop));
     stopped = !report.validation;

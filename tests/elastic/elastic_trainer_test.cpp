@@ -145,38 +145,41 @@ class Watch : public TrainerHook {
 
 // In both halves of the survey, in a probe, and with a choice made: the step after is one like the step
 // before.
-TEST(Elastic, GoesOnWhereItStopped) {
-  for (const int64_t last : {7, 17, 25, 30}) {
-    const Folder temp;
-    auto folder = *RunFolder::open(temp / "run");
-    const ElasticOptions options{.rho = 0.5, .interval_steps = 14};
-    Watch before(last), after(last + 1);
-    {
-      const auto elastic = make_elastic(options);
-      TrainerInputs inputs = inputs_of("resnet8", folder.get(), *elastic);
-      inputs.hooks.push_back(&before);
-      inputs.stop = &before.stop;
-      auto trainer = Trainer::create(std::move(inputs), options_of(5));
-      ASSERT_TRUE(trainer.ok());
-      ASSERT_EQ((*trainer)->run()->ending, Ending::kStopped);
-    }
-    std::vector<std::string> warnings;
-    auto checkpoint = folder->load_last(warnings);
-    ASSERT_TRUE(checkpoint.ok() && checkpoint->has_value());
-    ASSERT_EQ((*checkpoint)->info.state.step, last);
-    const auto elastic = make_elastic(options, (*checkpoint)->info.notes.at("elastic"));
+void expect_to_go_on(int64_t last, std::optional<double> rho) {
+  const Folder temp;
+  auto folder = *RunFolder::open(temp / "run");
+  const ElasticOptions options{.rho = rho, .interval_steps = 14};
+  Watch before(last), after(last + 1);
+  {
+    const auto elastic = make_elastic(options);
     TrainerInputs inputs = inputs_of("resnet8", folder.get(), *elastic);
-    inputs.graph = (*checkpoint)->graph;
-    inputs.params = (*checkpoint)->params;
-    inputs.state = (*checkpoint)->info.state;
-    inputs.hooks.push_back(&after);
-    inputs.stop = &after.stop;
+    inputs.hooks.push_back(&before);
+    inputs.stop = &before.stop;
     auto trainer = Trainer::create(std::move(inputs), options_of(5));
-    ASSERT_TRUE(trainer.ok()) << trainer.status().message();
+    ASSERT_TRUE(trainer.ok());
     ASSERT_EQ((*trainer)->run()->ending, Ending::kStopped);
-    EXPECT_EQ(after.trained, before.trained) << last;
-    EXPECT_EQ(records_of<TensorsRecord>(*folder).size(), 1U);
   }
+  std::vector<std::string> warnings;
+  auto checkpoint = folder->load_last(warnings);
+  ASSERT_TRUE(checkpoint.ok() && checkpoint->has_value());
+  ASSERT_EQ((*checkpoint)->info.state.step, last);
+  const auto elastic = make_elastic(options, (*checkpoint)->info.notes.at("elastic"));
+  TrainerInputs inputs = inputs_of("resnet8", folder.get(), *elastic);
+  inputs.graph = (*checkpoint)->graph;
+  inputs.params = (*checkpoint)->params;
+  inputs.state = (*checkpoint)->info.state;
+  inputs.hooks.push_back(&after);
+  inputs.stop = &after.stop;
+  auto trainer = Trainer::create(std::move(inputs), options_of(5));
+  ASSERT_TRUE(trainer.ok()) << trainer.status().message();
+  ASSERT_EQ((*trainer)->run()->ending, Ending::kStopped);
+  EXPECT_EQ(after.trained, before.trained) << last;
+  EXPECT_EQ(records_of<TensorsRecord>(*folder).size(), 1U);
+}
+
+TEST(Elastic, GoesOnWhereItStopped) {
+  for (const int64_t last : {7, 17, 25, 30}) expect_to_go_on(last, 0.5);
+  for (const int64_t last : {3, 8, 15, 30}) expect_to_go_on(last, std::nullopt);
 }
 
 // A note of version 0.1, which had no second survey, is read; one that is damaged or of another model ends in
@@ -320,6 +323,60 @@ TEST(Elastic, OneWayNeverTakesBack) {
       EXPECT_TRUE(std::binary_search(before.begin(), before.end(), k)) << i;
   }
   EXPECT_EQ(elastic->returned(), 0);
+}
+
+// Without a share: everything first, then what lowers the loss fastest, with the reason.
+TEST(Elastic, WithoutAShareTrainsWhatLowersTheLossFastest) {
+  const Folder temp;
+  auto folder = *RunFolder::open(temp / "run");
+  const auto elastic = make_elastic({.rho = {}, .interval_steps = 12});
+  TrainerInputs inputs = inputs_of("resnet8", folder.get(), *elastic);
+  TrainerOptions options = options_of(5);
+  options.training.choose = {};
+  const auto trainer = Trainer::create(std::move(inputs), options);
+  ASSERT_TRUE(trainer.ok()) << trainer.status().message();
+  ASSERT_EQ((*trainer)->session().trained().size(), (*trainer)->session().trainable().size());
+  ASSERT_TRUE((*trainer)->run().ok());
+  EXPECT_TRUE(elastic->costs()->complete());
+  const auto selections = records_of<SelectionRecord>(*folder);
+  ASSERT_GE(selections.size(), 2U);
+  for (const SelectionRecord& one : selections) {
+    EXPECT_FALSE(one.rho.has_value());
+    EXPECT_FALSE(one.budget_s.has_value());
+    ASSERT_TRUE(one.reason.has_value());
+    EXPECT_NE(one.reason->find("times"), std::string::npos);
+    EXPECT_FALSE(one.chosen.empty());
+  }
+  EXPECT_NE(elastic->summary().find("times"), std::string::npos);
+}
+
+TEST(Freeze, TrainsLessAndLessFromTheInputUpwards) {
+  FreezeTrainer freeze;
+  class Sets : public TrainerHook {
+   public:
+    Status on_step_end(TrainingSession& session, const StepReport&) override {
+      sizes.push_back(session.trained().size());
+      last = session.trained();
+      return {};
+    }
+    std::vector<size_t> sizes;
+    std::vector<std::string> last;
+  } sets;
+  TrainerInputs inputs = inputs_of("resnet8", nullptr, freeze);
+  inputs.hooks.push_back(&sets);
+  TrainerOptions options = options_of(4);
+  options.training.choose = {};
+  options.training.step.optimizer.effects = false;
+  const auto trainer = Trainer::create(std::move(inputs), options);
+  ASSERT_TRUE(trainer.ok()) << trainer.status().message();
+  const std::vector<std::string> all = (*trainer)->session().trainable();
+  ASSERT_TRUE((*trainer)->run().ok());
+  ASSERT_EQ(sets.sizes.size(), 40U);
+  EXPECT_EQ(sets.sizes[19], all.size());
+  EXPECT_LT(sets.sizes[30], all.size());
+  EXPECT_TRUE(std::is_sorted(sets.sizes.rbegin(), sets.sizes.rend()));
+  EXPECT_LT(sets.sizes.back(), all.size() / 3);
+  EXPECT_EQ(sets.last.back(), all.back());
 }
 
 TEST(Strategy, LastLayerAndNorms) {
