@@ -292,9 +292,9 @@ Selection ElasticTrainer::choose_from(const SelectionRequest& request) {
   const Selection best = select_by_rate(*costs_, request);
   const Selection all = describe(*costs_, request, TensorMask(costs_->tensors().size(), true));
   const bool all_fit = costs_->kept_bytes(all.mask) <= request.kept_bytes;
-  reason_ = fmt::format("they lower the loss {:.2f} times as fast as all would", rate(best) / rate(all));
+  reason_ = fmt::format("worth {:.2f} times as much for their time as all", rate(best) / rate(all));
   if (all_fit && rate(best) < kClearlyFaster * rate(all)) {
-    reason_ = fmt::format("no smaller choice is clearly faster ({:.2f} times)", rate(best) / rate(all));
+    reason_ = fmt::format("no smaller choice is worth clearly more for its time ({:.2f} times)", rate(best) / rate(all));
     return all;
   }
   if (before_.empty() || before_ == all.mask) return best;
@@ -389,12 +389,7 @@ int64_t ElasticTrainer::interval() const {
 }
 
 std::vector<double> ElasticTrainer::importance() const {
-  if (by_rate()) {
-    auto w = gains_->worth();
-    const char* a = getenv("LIMBER_ALPHA");
-    for (double& x : w) x = std::pow(x, a ? atof(a) : 0.5);
-    return w;
-  }
+  if (by_rate()) return gains_->worth();
   std::vector<double> importance;
   for (const Effect& e : effects_) {
     switch (options_.importance) {

@@ -49,17 +49,18 @@ void Gains::add(const std::vector<size_t>& trained, const std::vector<Effect>& e
 }
 
 std::vector<double> Gains::worth() const {
-  double fall = 0, squares = 0;  // of those of which anything is known
+  double falls = 0, squares = 0;  // of those of which anything is known
   for (const Seen& seen : seen_) {
     if (seen.weight <= 0) continue;
-    fall += std::max(seen.lowered / seen.weight, 0.0);
+    falls += std::max(seen.lowered / seen.weight, 0.0);
     squares += seen.squares / seen.updates;
   }
-  const double by_square = squares > 0 ? fall / squares : 0;
+  const double by_square = squares > 0 ? falls / squares : 0;
   std::vector<double> worth;
   for (const Seen& seen : seen_) {
     const double prior = seen.updates > 0 ? by_square * seen.squares / seen.updates : 0;
-    worth.push_back(std::max(0.0, (seen.lowered + kPrior * prior) / (seen.weight + kPrior)));
+    const double fall = (seen.lowered + kPrior * prior) / (seen.weight + kPrior);
+    worth.push_back(std::sqrt(std::max(0.0, fall)));
   }
   return worth;
 }

@@ -72,9 +72,8 @@ TEST(Pace, GoesOnWithWhatWasSpent) {
   EXPECT_NEAR(after.spent(), 6, 1e-9);
   EXPECT_NEAR(after.done(), 0.6, 1e-9);
   Pace damaged = clock.pace({.seconds = 10});
-  expect_failure(damaged.restore("{}"), Code::kCorrupt, {"time"});
-  expect_failure(damaged.restore(R"({"spent_s":-1,"updating_s":0,"limit_s":0,"whole_s":0})"), Code::kCorrupt,
-                 {"time"});
+  EXPECT_EQ(damaged.restore("{}").code(), Code::kCorrupt);
+  EXPECT_EQ(damaged.restore(R"({"spent_s":-1,"updating_s":0,"limit_s":0,"whole_s":0})").code(), Code::kCorrupt);
 }
 
 // Counts updates and remembers the learning rates; the length is the trainer's own.
@@ -104,7 +103,7 @@ TEST(TimedTrainer, TrainsUntilTheTimeIsOverAndTheRateIsNone) {
   TrainerInputs inputs = tiny_inputs(folder.get());
   inputs.hooks = {&rates};
   TrainerOptions options = tiny_options();
-  options.time.seconds = 1;
+  options.time.seconds = 3;
   const auto trainer = Trainer::create(std::move(inputs), options);
   ASSERT_TRUE(trainer.ok()) << trainer.status().message();
   const auto summary = (*trainer)->run();
@@ -129,12 +128,12 @@ TEST(TimedTrainer, GoesOnForWhatIsLeftOfTheTime) {
   auto folder = *RunFolder::open(temp / "run");
   std::atomic<bool> stop{true};
   TrainerOptions options = tiny_options();
-  options.time.seconds = 1;
+  options.time.seconds = 20;
   OptionTexts notes;
   {
     TrainerInputs inputs = tiny_inputs(folder.get());
     inputs.stop = &stop;
-    inputs.began = now_seconds() - 0.9;  // it took long to begin
+    inputs.began = now_seconds() - 17;  // it took long to begin
     const auto trainer = Trainer::create(std::move(inputs), options);
     ASSERT_TRUE(trainer.ok() && (*trainer)->run()->ending == Ending::kStopped);
     std::vector<std::string> warnings;
@@ -142,11 +141,11 @@ TEST(TimedTrainer, GoesOnForWhatIsLeftOfTheTime) {
   }
   TrainerInputs inputs = tiny_inputs(folder.get());
   inputs.notes = notes;
-  inputs.state.step = 1;
   const auto trainer = Trainer::create(std::move(inputs), options);
   ASSERT_TRUE(trainer.ok());
   ASSERT_TRUE((*trainer)->run().ok());
-  EXPECT_GE((*trainer)->pace().spent(), 0.9);
+  EXPECT_GE((*trainer)->pace().spent(), 17);
+  EXPECT_LT((*trainer)->pace().spent(), 25);
 }
 
 TEST(TimedTrainer, RefusesATimeInWhichNothingCanBeDone) {
