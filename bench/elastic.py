@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """Measures elastic training: what it promises, what it keeps, and what it costs in accuracy.
 
-Three parts. `steps`: predicted against measured time of steps that train random tensors, and the share of the
+Four parts. `steps`: predicted against measured time of steps that train random tensors, and the share of the
 time of full training that is achieved when a share is asked for. `pytorch`: a step at rho 0.4 against PyTorch's
 full step, interleaved. `flowers`: whole trainings of the models in ../shared/models on Flowers-102 (12 epochs,
 64-pixel crops out of 72, flip, SGD 0.03 with momentum 0.9, decay 5e-4, cosine), one for each strategy, with
-accuracy, wall clock and peak memory. What was trained once is kept in the work folder, so that the bench goes on
+accuracy, wall clock and peak memory. `time`: transfers within a given time (peers/transfers.py), against full training
+for the same time, which is what a user would do otherwise. What was trained once is kept in the work folder, so that the bench goes on
 where it stopped. Models and data that are not there are left out. The table goes to stdout, progress to stderr,
 everything to bench/results/elastic.json. Exit codes: 0 measured, 1 an engine failed, 2 wrong usage.
 """
@@ -29,11 +30,13 @@ from typing import Any, Sequence
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from peers import common, measure  # noqa: E402
+from peers import common, measure, transfers  # noqa: E402
 
-PARTS = ("steps", "pytorch", "flowers")
+PARTS = ("steps", "pytorch", "flowers", "time")
 SHARED = Path(os.environ.get("LIMBER_SHARED", common.ROOT.parent / "shared"))
-DATA = Path(os.environ.get("LIMBER_DATA", Path.home() / ".cache" / "limber-data")) / "flowers102-96"
+ALL_DATA = Path(os.environ.get("LIMBER_DATA", Path.home() / ".cache" / "limber-data"))
+DATA = ALL_DATA / "flowers102-96"
+SHARES = (0.5, 0.4, 0.3, 0.2)  # of the time of full training
 RHOS = (0.35, 0.4, 0.5, 0.6, 0.7)
 START_TIMEOUT = 3600.0
 TIMEOUT = 1800.0
@@ -388,6 +391,7 @@ def summarise(results: dict[str, Any]) -> dict[str, Any]:
         "time_ratio_rho40": of("elastic-0.4", "time_ratio"),
         "memory_ratio_rho50": of("elastic-0.5", "memory_ratio"),
         "speedup_vs_pytorch_rho40": min((entry["speedup"] for entry in pytorch), default=None),
+        **transfers.summarise(results["time"]),
     }
 
 
@@ -406,6 +410,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="trainings side by side, on cores of their own")
     parser.add_argument("--stop-after", type=float, help="seconds after which trainings stop, to go on later")
     parser.add_argument("--train-models", default="", help=f"some of {','.join(FLOWER_MODELS)}; default: all")
+    parser.add_argument("--transfers", default="", help="some of the transfers of `time`; default: all")
+    parser.add_argument("--shares", default="", help="of the time of full training; default: 0.5,0.4,0.3,0.2")
     parser.add_argument("--work", type=Path, default=measure.RESULTS / "elastic", help="where trainings are kept")
     parser.add_argument("--output", type=Path, help="JSON file (default: elastic.json in bench/results)")
     return parser.parse_args()
@@ -435,6 +441,15 @@ def measure_against_pytorch(arguments: argparse.Namespace, limber: Path) -> list
     return [measure_pytorch(model, limber, arguments.threads, 3 if arguments.quick else 8) for model in models]
 
 
+def measure_time(arguments: argparse.Namespace, limber: Path) -> list[dict[str, Any]]:
+    wanted = arguments.transfers or (",".join(transfers.QUICK) if arguments.quick else "")
+    chosen = common.select(transfers.TRANSFERS, wanted, lambda transfer: transfer.name)
+    shares = tuple(map(float, arguments.shares.split(","))) if arguments.shares else SHARES
+    shares = (0.5, 0.2) if arguments.quick and not arguments.shares else shares
+    bench = transfers.Bench(limber, SHARED / "models", ALL_DATA, arguments.work / "time", arguments.threads)
+    return transfers.measure(bench, chosen, arguments.seeds, shares, lambda text: print(text, file=sys.stderr))
+
+
 def main() -> int:
     arguments = parse_arguments()
     limber = common.limber_binary(arguments.limber)
@@ -443,6 +458,7 @@ def main() -> int:
     results["steps"] = measure_step_models(arguments, limber) if "steps" in parts else []
     results["pytorch"] = measure_against_pytorch(arguments, limber) if "pytorch" in parts else []
     trainings = flower_trainings(arguments) if "flowers" in parts else []
+    results["time"] = measure_time(arguments, limber) if "time" in parts else []
     idle = idle_bytes(limber)
     results["idle_bytes"] = idle
     results["flowers"] = train_all(trainings, arguments, limber) if trainings else []
@@ -455,6 +471,8 @@ def main() -> int:
         print(f"{what}: {entry['speedup']:.2f} times as fast as PyTorch's full step ({entry['faster_pytorch']})")
     if results["flowers"]:
         print_flowers(results["flowers"], idle)
+    if results["time"]:
+        transfers.print_cells(results["time"])
     for key, value in results["summary"].items():
         print(f"{key:<26} {'-' if value is None else f'{value:.3f}'}")
     measure.write_results(results, arguments.output or measure.RESULTS / "elastic.json")

@@ -159,6 +159,7 @@ Status Trainer::begin_time() {
     bytes += 2 * static_cast<double>(inputs_.params->type(name)->bytes());
   if (inputs_.folder != nullptr) checkpoint_s_ = bytes / kDiskBytesPerS;
   look_at_clock();
+  over_ = state_.step > 0 && pace_.over();
   if (state_.step > 0 || !pace_.limited() || pace_.left() > 0) return {};
   return invalid(
       "a time of {:.1f} s is too little: {:.1f} s went into reading images and preparing the model, and "
@@ -188,7 +189,7 @@ bool Trainer::affordable() const {
 }
 
 bool Trainer::finished() const {
-  return pace_.by_clock() ? pace_.over() && state_.batch == 0 : state_.epoch >= options_.epochs;
+  return pace_.by_clock() ? over_ && state_.batch == 0 : state_.epoch >= options_.epochs;
 }
 
 // --- the loop
@@ -209,7 +210,7 @@ Result<Ending> Trainer::loop() {
 
 Status Trainer::run_epoch(bool& stopped) {
   LIMBER_TRY(loader_->start_epoch(static_cast<uint64_t>(state_.epoch), state_.batch));
-  while (state_.batch < batches_ && !pace_.over()) {
+  while (state_.batch < batches_ && !over_) {
     stopped = stop_asked();
     if (stopped) return {};
     const double start = now_seconds();
@@ -243,7 +244,8 @@ Status Trainer::update(double start) {
   ++state_.step;
   pace_.count_update(now_seconds() - start);
   look_at_clock();
-  const bool last = pace_.by_clock() ? pace_.over() : state_.step == total_updates();
+  over_ = pace_.over();
+  const bool last = pace_.by_clock() ? over_ : state_.step == total_updates();
   const StepReport report{state_, batches_, loss, rate_, last};
   for (TrainerHook* hook : inputs_.hooks) LIMBER_TRY(hook->on_step_end(*session_, report));
   return write_lines();

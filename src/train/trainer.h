@@ -161,6 +161,7 @@ class Trainer {
   double rate_ = 0;
   Pace pace_;
   TrainingLength length_;
+  bool over_ = false;  // the time is; stays so when the end then takes less than was kept for it
   double evaluation_s_ = 0, checkpoint_s_ = 0;  // of the last, or what one is expected to take
   double aside_s_ = 0;                          // that both took so far
   std::unique_ptr<TrainingSession> session_;

@@ -1,0 +1,197 @@
+"""Transfers of pretrained networks to other data, and what a training makes of a given time.
+
+For each transfer, seed and share of the time that full training takes: full training within that time, the fixed share of
+each step (`--rho`) for as many epochs as full training, and what Limber chooses by itself (`--time`).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import statistics
+import struct
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Sequence
+
+from peers import common
+
+TIMEOUT = 3600.0
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A network of ../shared/models, and images it was not made for."""
+
+    name: str
+    model: str
+    data: str  # idx:NAME or images:FOLDER, within the data folder
+    count: int  # images to train on; 0: all
+    epochs: int = 8  # of full training
+    options: tuple[str, ...] = ()
+
+
+SMALL = ("--size", "32", "--preprocess", "imagenet")
+CROPPED = ("--size", "72", "--crop", "64", "--flip", "0.5", "--preprocess", "imagenet")
+
+# The rule was tuned on the first four; the others only judge it.
+TRANSFERS = (
+    Transfer("resnet20-mnist-1000", "resnet20-cifar10", "idx:mnist", 1000, 8, SMALL),
+    Transfer("resnet20-svhn-4000", "resnet20-cifar10", "split:digits/svhn", 4000, 8, SMALL),
+    Transfer("mobilenetv2-cartoon", "mobilenetv2-tiny", "images:pacs-96/cartoon", 1000, 8, CROPPED),
+    Transfer("mobilenetv2-flowers", "mobilenetv2-tiny", "split:flowers102-96", 2040, 8, CROPPED),
+    Transfer("resnet20-usps", "resnet20-cifar10", "idx:usps", 3000, 8, SMALL),
+    Transfer("resnet56-mnist-1000", "resnet56-cifar10", "idx:mnist", 1000, 8, SMALL),
+    Transfer("resnet56-svhn", "resnet56-cifar10", "split:digits/svhn", 4000, 8, SMALL),
+    Transfer("vit-sketch", "vit-tiny", "images:pacs-96/sketch", 1000, 8, CROPPED),
+    Transfer("resnet50h-flowers", "resnet50h-tiny", "split:flowers102-96", 2040, 8, CROPPED),
+    Transfer("resnet20-mnist", "resnet20-cifar10", "idx:mnist", 0, 4, SMALL),
+)
+TUNED_ON = 4
+QUICK = ("resnet20-mnist-1000", "resnet20-usps", "mobilenetv2-cartoon")
+TEST_IMAGES = 2000
+
+
+# --- data -----------------------------------------------------------------------------------------------
+
+
+def write_list(files: Sequence[Path], to: Path) -> None:
+    to.write_text("".join(f"{file},{file.parent.name}\n" for file in files))
+
+
+def cut_idx(source: Path, count: int, to: Path) -> None:
+    """Writes the first `count` entries of an IDX file (gzip); all where that is 0."""
+    content = gzip.decompress(source.read_bytes())
+    rank, total = content[3], struct.unpack(">I", content[4:8])[0]
+    start = 4 + 4 * rank
+    each = (len(content) - start) // total
+    kept = min(count or total, total)
+    to.write_bytes(content[:4] + struct.pack(">I", kept) + content[8:start] + content[start : start + kept * each])
+
+
+def prepare(transfer: Transfer, data: Path, work: Path) -> tuple[str, str] | None:
+    """Writes the lists of a transfer; returns what to train and to judge on, None where images are missing."""
+    kind, place = transfer.data.split(":")
+    work.mkdir(parents=True, exist_ok=True)
+    parts = {part: work / f"{transfer.name}-{part}" for part in ("train", "test")}
+    if kind == "idx":
+        pairs = {}
+        for part, path in parts.items():
+            names = [f"{path}-{what}.idx" for what in ("images", "labels")]
+            for name, what in zip(names, ("images", "labels")):
+                source = data / "digits" / f"{place}-{part}-{what}.idx.gz"
+                if not source.exists():
+                    return None
+                cut_idx(source, transfer.count if part == "train" else TEST_IMAGES, Path(name))
+            pairs[part] = ",".join(names)
+        return pairs["train"], pairs["test"]
+    shuffled = random.Random(1)
+    if kind == "split":
+        files = {part: sorted((data / place / part).glob("*/*.jpg")) for part in parts}
+        for found in files.values():
+            shuffled.shuffle(found)
+    else:
+        found = sorted((data / place).glob("*/*.jpg"))
+        shuffled.shuffle(found)
+        files = {"train": found[: transfer.count], "test": found[transfer.count :]}
+    if not files["train"] or not files["test"]:
+        return None
+    lists = {part: path.with_suffix(".csv") for part, path in parts.items()}
+    write_list(files["train"][: transfer.count or None], lists["train"])
+    write_list(files["test"][:TEST_IMAGES], lists["test"])
+    return str(lists["train"]), str(lists["test"])
+
+
+# --- trainings ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What all trainings of a run share."""
+
+    limber: Path
+    models: Path
+    data: Path
+    work: Path
+    threads: int
+
+
+def train(bench: Bench, transfer: Transfer, images: tuple[str, str], name: str, options: Sequence[str], seed: int) -> dict[str, Any]:
+    """Trains once; what was done before is read. Returns accuracy, wall clock and updates."""
+    folder = bench.work / f"{transfer.name}-s{seed}-{name}"
+    done = folder.with_suffix(".json")
+    if done.exists():
+        return dict(json.loads(done.read_text()))
+    command = [str(bench.limber), "train", str(bench.models / f"{transfer.model}.onnx"), "--data", images[0]]
+    command += ["--val", images[1], "--seed", str(seed), "--threads", str(bench.threads), "--json", "-o", str(folder)]
+    command += [*transfer.options, *options]
+    if folder.exists():
+        command.append("--resume")
+    start = time.monotonic()
+    result = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+    wall = time.monotonic() - start
+    if result.returncode != 0:
+        raise common.WorkerError(f"{folder.name} failed: {common.tail(result.stderr)}")
+    out = json.loads(result.stdout.strip().splitlines()[-1])
+    lines = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+    judged = [line for line in lines if line["kind"] == "train.epoch" and line.get("val_accuracy") is not None]
+    made = {"accuracy": judged[-1]["val_accuracy"], "wall_s": wall, "updates": out["step"]}
+    done.write_text(json.dumps(made))
+    return made
+
+
+def measure(
+    bench: Bench, transfers: Sequence[Transfer], seeds: int, shares: Sequence[float], say: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """Returns a cell for each transfer, seed and share of the time."""
+    cells = []
+    for transfer in transfers:
+        images = prepare(transfer, bench.data, bench.work)
+        if images is None or not (bench.models / f"{transfer.model}.onnx").exists():
+            print(f"left out: {transfer.name}, its model or images are not there", file=sys.stderr)
+            continue
+        for seed in range(seeds):
+            epochs = ("--epochs", str(transfer.epochs))
+            full = train(bench, transfer, images, "full", (*epochs, "--eval-every", str(transfer.epochs)), seed)
+            for share in shares:
+                limit = f"{share * full['wall_s']:.2f}s"
+                arms = {
+                    "same_time": ("--strategy", "full", "--time", limit),
+                    "fixed_rho": (*epochs, "--rho", str(share), "--eval-every", str(transfer.epochs)),
+                    "chosen": ("--time", limit),
+                }
+                made = {arm: train(bench, transfer, images, f"{arm}-{share}", o, seed) for arm, o in arms.items()}
+                gain = 100 * (made["chosen"]["accuracy"] - made["same_time"]["accuracy"])
+                cells.append({"transfer": transfer.name, "seed": seed, "share": share, "full": full, **made})
+                cells[-1]["excess"] = max(made[arm]["wall_s"] for arm in ("same_time", "chosen")) / (share * full["wall_s"]) - 1
+                cells[-1]["gain_points"] = gain
+                say(f"{transfer.name}, seed {seed}, {share:.0%} of {full['wall_s']:.0f} s: {gain:+.1f} points")
+    return cells
+
+
+def summarise(cells: Sequence[dict[str, Any]]) -> dict[str, float | None]:
+    """Returns the figures that are asked for; judged apart are transfers that nothing was tuned on."""
+    tuned = {transfer.name for transfer in TRANSFERS[:TUNED_ON]}
+
+    def better(cell: dict[str, Any]) -> float:  # than the better of the two others
+        rival = max(cell["same_time"]["accuracy"], cell["fixed_rho"]["accuracy"])
+        return 100 * (cell["chosen"]["accuracy"] - rival)
+
+    judged = [cell["gain_points"] for cell in cells if cell["transfer"] not in tuned]
+    return {
+        "equal_time_gain_points_mean": statistics.fmean(c["gain_points"] for c in cells) if cells else None,
+        "equal_time_gain_points_judged": statistics.fmean(judged) if judged else None,
+        "equal_time_gain_points_worst": min(map(better, cells)) if cells else None,
+        "wall_clock_excess_worst": max((cell["excess"] for cell in cells), default=None),
+    }
+
+
+def print_cells(cells: Sequence[dict[str, Any]]) -> None:
+    print(f"{'transfer':<22} seed  time  full, all  same time  fixed rho  chosen   wall")
+    for c in cells:
+        accuracies = "  ".join(f"{100 * c[arm]['accuracy']:>8.2f}" for arm in ("full", "same_time", "fixed_rho", "chosen"))
+        print(f"{c['transfer']:<22} {c['seed']:>4}  {c['share']:>4.0%} {accuracies}  {1 + c['excess']:.3f}")
