@@ -35,7 +35,10 @@ struct TrainSettings {
   std::optional<double> rate;  // learning rate; 0.01 for SGD, 0.001 for the others
   bool from_scratch = false;   // random weights instead of the model's
 
-  // Elastic training: so many times as fast as training everything. Nothing: everything is trained.
+  // Elastic training: seconds from the call to the return, in which it does what it can (`epochs` do not
+  // count then); or so many times as fast as training everything for all epochs. Nothing: everything is
+  // trained.
+  std::optional<double> seconds;
   std::optional<double> speedup;
 
   int threads = 0;  // 0: every core this process may use
@@ -56,6 +59,7 @@ struct TrainControl : Control {
 struct TrainReport {
   bool stopped = false;                 // by TrainControl::stop; the same settings with `resume` go on
   int64_t steps = 0;                    // updates in all
+  double seconds = 0;                   // wall clock in all
   std::vector<TrainedEpoch> epochs;     // of this call
   std::optional<double> best_accuracy;  // on the validation images
   int64_t best_epoch = 0;               // from 1; 0: none was evaluated

@@ -55,6 +55,7 @@ TrainJobOptions to_options(const TrainSettings& s) {
   o.trainer.training.step.optimizer.kind = to_kind(s.optimizer);
   o.rate = s.rate;
   o.from_scratch = s.from_scratch;
+  o.time = s.seconds;
   o.speedup = s.speedup;
   o.threads = s.threads;
   o.seed = s.seed;
@@ -88,6 +89,7 @@ TrainReport to_report(const TrainResult& result) {
   TrainReport report;
   report.stopped = result.summary.ending == Ending::kStopped;
   report.steps = state.step;
+  report.seconds = result.seconds;
   for (const EpochReport& epoch : result.summary.epochs) report.epochs.push_back(to_epoch(epoch));
   if (state.best_epoch >= 0) {
     report.best_accuracy = state.best_accuracy;

@@ -127,7 +127,7 @@ void declare_elastic(Arguments& arguments, TrainCommand& o) {
   arguments.number("--speedup", o.speedup, 1.0, 100.0,
                    "The time that training everything for --epochs would take, by this, as --time");
   arguments.number("--interval", o.elastic.interval_epochs, 0.01, 1e6,
-                   "Epochs from one choice of tensors to the next; default 3");
+                   "With --rho, epochs from one choice of tensors to the next; default 3");
   arguments.number("--interval-steps", o.elastic.interval_steps, 0, kMany, "The same in updates");
   arguments.number("--early", o.elastic.early, 0.0, 0.9,
                    "Spend more of the time early: the share falls from 1+N to 1-N times --rho; default 0.5");
@@ -154,8 +154,7 @@ void declare_run(Arguments& arguments, TrainCommand& o) {
       "Examples:\n"
       "  limber train model.onnx --data photos -o run                     fine-tune on folders of images\n"
       "  limber train model.onnx --data photos -o run --train 'fc.*'      only the classifier\n"
-      "  limber train model.onnx --data photos -o run --speedup 2         what is worth most in half the "
-      "time\n"
+      "  limber train model.onnx --data photos -o run --time 10min        the best of ten minutes\n"
       "  limber train builtin:resnet8 --data synthetic -o run --init random --epochs 5\n"
       "  limber train model.onnx --data photos -o run --resume            go on after an interruption\n"
       "  limber eval run --data photos/test; limber export run -o tuned.onnx");

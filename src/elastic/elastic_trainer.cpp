@@ -294,7 +294,8 @@ Selection ElasticTrainer::choose_from(const SelectionRequest& request) {
   const bool all_fit = costs_->kept_bytes(all.mask) <= request.kept_bytes;
   reason_ = fmt::format("worth {:.2f} times as much for their time as all", rate(best) / rate(all));
   if (all_fit && rate(best) < kClearlyFaster * rate(all)) {
-    reason_ = fmt::format("no smaller choice is worth clearly more for its time ({:.2f} times)", rate(best) / rate(all));
+    reason_ = fmt::format("no smaller choice is worth clearly more for its time ({:.2f} times)",
+                          rate(best) / rate(all));
     return all;
   }
   if (before_.empty() || before_ == all.mask) return best;

@@ -24,9 +24,9 @@ class Gains {
   // After an update at `rate` of the tensors in `trained`, with the effect of each of them, in order.
   void add(const std::vector<size_t>& trained, const std::vector<Effect>& effects, double rate);
 
-  // By tensor, not below 0: the root of the fall of the loss by an update, in the same unknown unit for all. The
-  // root, because the greatest falls are the shortest: most of what a new classifier brings it brings in its
-  // first updates, and to follow it alone leaves no time for the layers that bring the rest.
+  // By tensor, not below 0: the root of the fall of the loss by an update, in the same unknown unit for all.
+  // The root, because the greatest falls are the shortest: most of what a new classifier brings it brings in
+  // its first updates, and to follow it alone leaves no time for the layers that bring the rest.
   std::vector<double> worth() const;
 
   // To go on later: so many numbers for each tensor.

@@ -142,6 +142,11 @@ TEST(TrainJob, RefusesWhatCannotWork) {
   expect([](auto& o) { o.rho = 0.5, o.strategy = Strategy::kLastLayer; }, "elastic");
   expect([](auto& o) { o.elastic.always = {"fc.*"}; }, "always-train");
   expect([](auto& o) { o.speedup = 0.5; }, "speedup is 0.5");
+  expect([](auto& o) { o.speedup = 2, o.time = 60; }, "time or speedup, not both");
+  expect([](auto& o) { o.speedup = 2, o.strategy = Strategy::kLastLayer; }, "which 'last' never does");
+  expect([](auto& o) { o.speedup = 2, o.strategy = Strategy::kPrune; }, "which 'prune' never does");
+  expect([&](auto& o) { o.time = nan; }, "time is nan");
+  expect([](auto& o) { o.time = 60, o.trainer.patience = 3; }, "patience");
   expect([&](auto& o) { o.rate = nan; }, "lr is nan");
   expect([&](auto& o) { o.rho = nan; }, "rho is nan");
   expect([&](auto& o) { o.trainer.training.step.optimizer.clip_norm = nan; }, "clip-norm is nan");
@@ -189,7 +194,7 @@ TEST(TrainJob, WhatFailsBeforeACheckpointLeavesNothing) {
 TEST(TrainJob, TrainsElasticallyWithinAShare) {
   const Folder folder;
   TrainJobOptions options = tiny_training(folder);
-  options.speedup = 2;
+  options.rho = 0.5;
   options.trainer.epochs = 30;
   options.elastic.interval_steps = 12;
   Listener listener;
@@ -200,6 +205,43 @@ TEST(TrainJob, TrainsElasticallyWithinAShare) {
   const auto info = check_checkpoint(*find_checkpoint(options.output, Which::kLast, warnings));
   EXPECT_EQ(info->options.at("strategy"), "elastic");
   EXPECT_EQ(info->options.at("rho"), "0.5");
+}
+
+// The time is kept, and what is trained in it is chosen without a share.
+TEST(TrainJob, TrainsWithinATime) {
+  const Folder folder;
+  TrainJobOptions options = tiny_training(folder);
+  options.time = 4;
+  Listener listener;
+  const auto result = run_train(options, listener.control());
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->summary.ending, Ending::kFinished);
+  EXPECT_GT(result->summary.state.step, 50);  // ten epochs would be that
+  EXPECT_EQ(result->time_limit_s, 4);
+  EXPECT_GT(result->seconds, 2);
+  EXPECT_TRUE(contains(listener.notes, "times")) << listener.notes;  // why it trains what it trains
+  EXPECT_TRUE(std::is_sorted(listener.shares.begin(), listener.shares.end()));
+  std::vector<std::string> warnings;
+  const auto info = check_checkpoint(*find_checkpoint(options.output, Which::kLast, warnings));
+  EXPECT_EQ(info->options.at("time"), "4");
+  EXPECT_EQ(info->options.at("strategy"), "elastic");
+  EXPECT_EQ(info->options.count("rho"), 0U);
+}
+
+TEST(TrainJob, ASpeedUpIsOfTheTimeOfTrainingEverything) {
+  const Folder folder;
+  for (const Strategy strategy : {Strategy::kAuto, Strategy::kFull, Strategy::kFreeze}) {
+    TrainJobOptions options = tiny_training(folder, std::string(strategy_name(strategy)));
+    options.speedup = 2;
+    options.strategy = strategy;
+    options.trainer.epochs = 60;
+    Listener listener;
+    const auto result = run_train(options, listener.control());
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    EXPECT_NEAR(result->time_limit_s, result->full_s / 2, 1e-9);
+    EXPECT_GT(result->full_s, 0);
+    EXPECT_TRUE(contains(listener.notes, "1/2 of the time")) << listener.notes;
+  }
 }
 
 TEST(Shortfall, IsOnlyToldWhereTheShareIsMissed) {

@@ -73,7 +73,8 @@ TEST(Pace, GoesOnWithWhatWasSpent) {
   EXPECT_NEAR(after.done(), 0.6, 1e-9);
   Pace damaged = clock.pace({.seconds = 10});
   EXPECT_EQ(damaged.restore("{}").code(), Code::kCorrupt);
-  EXPECT_EQ(damaged.restore(R"({"spent_s":-1,"updating_s":0,"limit_s":0,"whole_s":0})").code(), Code::kCorrupt);
+  EXPECT_EQ(damaged.restore(R"({"spent_s":-1,"updating_s":0,"limit_s":0,"whole_s":0})").code(),
+            Code::kCorrupt);
 }
 
 // Counts updates and remembers the learning rates; the length is the trainer's own.
