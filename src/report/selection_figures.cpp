@@ -171,8 +171,9 @@ PlotSeries share_series(const RunLog& run, double end) {
         k + 1 < run.selections.size() ? static_cast<double>(run.selections[k + 1].step) : end;
     series.points.push_back(
         {static_cast<double>(selection.step), y,
-         fmt::format("step {}: {} of {} tensors, {} of the time of all", selection.step,
-                     selection.chosen.size(), run.tensors.size(), percent_text(*selection.share))});
+         fmt::format("step {}: {} of {} tensors, {} of the time of all{}", selection.step,
+                     selection.chosen.size(), run.tensors.size(), percent_text(*selection.share),
+                     selection.reason ? "; " + *selection.reason : "")});
     series.points.push_back({until, y, ""});
   }
   return series;
