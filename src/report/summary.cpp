@@ -63,6 +63,8 @@ RunSummary summary_of(const RunLog& run) {
   summary.strategy = run.option("strategy");
   if (summary.strategy.empty()) summary.strategy = run.selections.empty() && run.begun ? "full" : "unknown";
   if (chooses(summary.strategy)) summary.rho = to_number(run.option("rho"));
+  summary.time_s = to_number(run.option("time"));
+  summary.speedup = to_number(run.option("speedup"));
   const double planned = to_number(run.option("epochs")).value_or(0);
   summary.planned_epochs = planned > 0 && planned < 1e9 ? static_cast<int64_t>(planned) : 0;
   add_epochs(run, summary);

@@ -12,6 +12,7 @@ namespace limber {
 struct RunSummary {
   std::string run, path, strategy;
   std::optional<double> rho;
+  std::optional<double> time_s, speedup;               // that were asked for
   int64_t epochs = 0, planned_epochs = 0;              // recorded, and asked for; 0 where that is not known
   int64_t steps = 0;                                   // of the recorded epochs
   std::optional<double> best_accuracy, last_accuracy;  // on the validation images

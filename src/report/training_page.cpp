@@ -199,10 +199,9 @@ void add_loss(HtmlPage& page, const std::vector<RunLog>& runs, const std::vector
 std::string lead(const RunLog& run, const RunSummary& s) {
   std::string text = fmt::format("Strategy {}", s.strategy);
   if (s.rho) text += fmt::format(", asked for {} of the time of full training", percent_text(*s.rho));
-  if (const auto time = to_number(run.option("time")))
-    text += fmt::format(", within {}", duration_text(*time));
-  if (const auto times = to_number(run.option("speedup")))
-    text += fmt::format(", within 1/{:g} of the time that training everything would take", *times);
+  if (s.time_s) text += fmt::format(", within {}", duration_text(*s.time_s));
+  if (s.speedup)
+    text += fmt::format(", within 1/{:g} of the time that training everything would take", *s.speedup);
   text += fmt::format("; {} selections recorded.", run.selections.size());
   if (s.left && s.returned)
     text +=
