@@ -78,7 +78,8 @@ Json demo_json(const DemoReport& report) {
                            {"base_accuracy", report.base_accuracy},
                            {"base_accuracy_shifted", report.base_shifted},
                            {"elastic_faster", report.speedup()},
-                           {"elastic_points_lost", report.points_lost()}});
+                           {"elastic_points_lost", report.points_lost()},
+                           {"equal_time_points_gained", report.points_gained()}});
   out.set("trainings", std::move(trainings));
   out.set("original", Json::object({{"measured_s", report.original_s},
                                     {"accuracy", report.original_accuracy},

@@ -62,7 +62,8 @@ TEST(Demo, NumbersFilesAndPageAgree) {
   ASSERT_TRUE(told.ok()) << told.status().message();
   const json numbers = json::parse(demo_json(*told).text());
 
-  ASSERT_EQ(numbers["trainings"].size(), 3u);
+  ASSERT_EQ(numbers["trainings"].size(), 4u);
+  EXPECT_EQ(numbers["trainings"][3]["name"], "shorter");
   const json &full = numbers["trainings"][0], &elastic = numbers["trainings"][1];
   EXPECT_EQ(elastic["name"], "elastic");
   EXPECT_DOUBLE_EQ(numbers["elastic_faster"],

@@ -22,7 +22,8 @@ DemoReport example() {
   const std::string epochs = epoch_text(1, 40, 0.6, 20) + epoch_text(2, 80, 0.8, 22);
   report.trainings = {training("full", start_line("full") + epochs, 40, 0.9),
                       training("elastic", elastic_history(), 20, 0.89),
-                      training("last", start_line("last") + epochs, 10, 0.5)};
+                      training("last", start_line("last") + epochs, 10, 0.5),
+                      training("shorter", start_line("full") + epochs, 20, 0.88)};
   report.samples_png = "PNG";
   report.original_s = 0.001;
   report.budgets = {{.share = 0.8, .promised_share = 0.7, .promised_s = 0.0007, .measured_s = 0.0007},
