@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import shutil
 import statistics
 import struct
 import subprocess
@@ -129,14 +130,13 @@ def train(bench: Bench, transfer: Transfer, images: tuple[str, str], name: str, 
     command = [str(bench.limber), "train", str(bench.models / f"{transfer.model}.onnx"), "--data", images[0]]
     command += ["--val", images[1], "--seed", str(seed), "--threads", str(bench.threads), "--json", "-o", str(folder)]
     command += [*transfer.options, *options]
-    if folder.exists():
-        command.append("--resume")
+    shutil.rmtree(folder, ignore_errors=True)  # of a bench that was interrupted: its wall clock means nothing
     start = time.monotonic()
     result = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
     wall = time.monotonic() - start
     if result.returncode != 0:
         raise common.WorkerError(f"{folder.name} failed: {common.tail(result.stderr)}")
-    out = json.loads(result.stdout.strip().splitlines()[-1])
+    out = json.loads(result.stdout)
     lines = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
     judged = [line for line in lines if line["kind"] == "train.epoch" and line.get("val_accuracy") is not None]
     made = {"accuracy": judged[-1]["val_accuracy"], "wall_s": wall, "updates": out["step"]}
