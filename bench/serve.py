@@ -91,16 +91,18 @@ def find_setting(bench: Bench, elastic: Elastic) -> Setting:
     """Rate and budget by what the fixed model does on the idle machine."""
     options = serving.ServeOptions(str(elastic.folder), bench.threads, bench.workers, 10.0, "fixed")
     with serving.limber_server(bench.limber, options) as server:
-        bench.load(server, 2, "--closed", "1", *image_words(elastic))
-        alone = bench.load(server, bench.pick(5, 3), "--closed", "1", *image_words(elastic))
-        rate = min(float(bench.arguments.rate_limit), bench.arguments.utilisation * alone["throughput"])
+        # As many callers as workers: what it can do when nobody waits.
+        callers = ("--closed", str(bench.workers), *image_words(elastic))
+        bench.load(server, 2, *callers)
+        full = bench.load(server, bench.pick(5, 3), *callers)
+        rate = min(float(bench.arguments.rate_limit), bench.arguments.utilisation * full["throughput"])
         file = bench.work / "records-idle.csv"
         words = ["--rate", f"{rate:.1f}", *image_words(elastic)]
         idle = serving.load(bench.limber, server, bench.pick(15, 6), *words, records=file, first=True)
     p90 = idle["latency_s"]["p90"]
     budget = bench.arguments.budget_factor * p90
     within = float((serving.Records.read(file).latency <= budget).mean())
-    say(f"fixed, idle: {alone['throughput']:.0f}/s one by one; at {rate:.0f}/s p90 {p90 * 1e3:.2f} ms")
+    say(f"fixed, idle: {full['throughput']:.0f}/s at most; at {rate:.0f}/s p90 {p90 * 1e3:.2f} ms")
     return Setting(rate, budget, idle, within)
 
 
@@ -305,11 +307,11 @@ def parse_arguments() -> argparse.Namespace:
     add("--data", help="images it is judged by, with --model")
     add("--work", type=Path, default=common.ROOT / "build" / "bench-serve", help="where models are kept")
     add("--cores", type=int, default=2, help="that everything runs on; default 2")
-    add("--threads", type=int, default=2, help="of each of a server's workers; default 2")
-    add("--workers", type=int, default=1, help="of a server; default 1")
+    add("--threads", type=int, default=1, help="of each of a server's workers; default 1, as the server's")
+    add("--workers", type=int, default=2, help="of a server; default 2: one for each core")
     add("--peer-threads", type=common.number_list, help="in all, of either server; default 1,2; with --quick 2")
     add("--callers", type=int, default=8, help="at saturation; default 8")
-    add("--utilisation", type=float, default=0.35, help="of the fixed model, idle; default 0.35")
+    add("--utilisation", type=float, default=0.6, help="of the fixed model, idle; default 0.6")
     add("--rate-limit", type=float, default=400, help="requests a second at most in `load`; default 400")
     add("--budget-factor", type=float, default=1.1, help="budget by the fixed model's idle p90; default 1.1")
     add("--dwell", type=float, default=0.4, help="least seconds between two switches of the server; default 0.4")

@@ -33,9 +33,9 @@ struct GovernorOptions {
   // So long a slower variant must seem to fit before it is taken: three times what the meter remembers, so
   // that nothing of the busy time is left in it.
   double calm_s = 1.5;
-  // Share of the budget that a slower variant must fit into; a faster one: all of it. What lies between is
-  // the hysteresis.
-  double headroom = 0.85;
+  // A slower variant must fit even if the slowdown is so many standard errors above what was measured: little on
+  // a machine where nothing varies, much where it does. What lies between is the hysteresis.
+  double assurance = 2;
   int workers = 1;  // that share the requests
 };
 

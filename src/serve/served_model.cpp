@@ -290,12 +290,12 @@ void ServedModel::deploy() {
 }
 
 void ServedModel::tick(const Surroundings& around) {
-  Slowdown slowdown = meter_.read(around.now);
+  const Slowdown slowdown = meter_.read(around.now);
   double overhead = 0, size = 1;
   std::string active;
   {
     const std::lock_guard lock(mutex_);
-    slowdown_ = slowdown.slowdown;
+    slowdown_ = slowdown;
     overhead = overhead_s_;
     size = size_;
     active = warm_->active->name();
@@ -388,7 +388,7 @@ ServedModel::View ServedModel::view() const {
   View view{.active = warm_->active->name(), .estimated_s = warm_->active->seconds()};
   view.accuracy = variants_[static_cast<size_t>(warm_->active->number())].point.accuracy;
   view.budget_s = options_.governor.budget_s;
-  view.slowdown = slowdown_;
+  view.slowdown = slowdown_.slowdown;
   view.queue = queue_.size();
   view.queue_limit = options_.queue_limit;
   view.policy = options_.governor.policy;

@@ -16,6 +16,7 @@
 #include "serve/governor.h"
 #include "serve/ready_variant.h"
 #include "serve/request.h"
+#include "serve/rescue.h"
 #include "serve/service.h"
 #include "serve/stats.h"
 
@@ -116,7 +117,8 @@ class ServedModel {
   std::optional<Work> take(std::vector<Ticket>& late);
   size_t rows_at_once(const ReadyVariant& with, const Ticket& first, double now) const;
   void drop_late(double now, std::vector<Ticket>& late);
-  std::shared_ptr<const ReadyVariant> variant_for(const Ticket& ticket, double now, bool& rescued) const;
+  double time_left(const Ticket& ticket, double now) const;
+  std::shared_ptr<const ReadyVariant> variant_for_head(double now, bool& rescued) const;
   void serve(int worker, Work work);
   void compute_several(int worker, Work& work, std::vector<InferResponse>& responses);
   Status compute_one(int worker, Work& work, InferResponse& response);
@@ -155,7 +157,7 @@ class ServedModel {
   std::deque<Ticket> queue_;
   std::shared_ptr<const WarmSet> warm_;
   bool stopping_ = false;
-  double slowdown_ = 1;    // as of the last tick
+  Slowdown slowdown_;      // as of the last tick
   double overhead_s_ = 0;  // of a request beside waiting and computing: decoding, copying; a running mean
   double size_ = 1;        // of a request, in rows computed one by one; a running mean
 
