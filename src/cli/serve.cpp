@@ -63,7 +63,7 @@ void print_outcome(const ServeOutcome& outcome) {
                {"refused", true},
                {"late", true},
                {"switches", true}});
-  for (const ServeOutcome::Served& one : outcome.models)
+  for (const ModelServer::Served& one : outcome.models)
     table.add({one.model, fmt::format("{}", one.totals.requests), fmt::format("{}", one.totals.answered),
                fmt::format("{}", one.totals.all_refused()), fmt::format("{}", one.totals.late),
                fmt::format("{}", one.totals.switches)});
@@ -72,7 +72,7 @@ void print_outcome(const ServeOutcome& outcome) {
 
 std::string outcome_json(const ServeOutcome& outcome) {
   Json models = Json::array();
-  for (const ServeOutcome::Served& one : outcome.models)
+  for (const ModelServer::Served& one : outcome.models)
     models.push(Json::object({{"model", one.model},
                               {"version", one.version},
                               {"requests", one.totals.requests},

@@ -8,17 +8,23 @@
 #include "base/status.h"
 
 namespace limber {
+namespace {
+
+// Requests that wait too long for the active variant are saved by quicker ones, so the budget need not be
+// kept for all by itself. These shares of them may have to be: when a slower variant is taken, and until it
+// is left. Each costs a little accuracy, as a quicker variant for all would; what lies between is hysteresis
+// against the noise of a rate that is counted over a second.
+constexpr double kSavedToRise = 0.25, kSavedAtMost = 0.5;
+
+}  // namespace
 
 // What a situation means for latencies.
 struct Governor::Outlook {
   double slowdown = 1, stall_s = 0, rate = 0, size = 1;
-  double saved = 0;  // share of the requests that may wait too long for the variant, and be saved by a quicker one
+  double saved =
+      0;  // share of the requests that may wait too long for the variant, and be saved by a quicker one
   bool ahead = false;  // the forecast makes it worse than it is
 };
-
-namespace {
-constexpr double kSavedToRise = 0.15, kSavedAtMost = 0.35;
-}
 
 const char* policy_name(Policy policy) {
   switch (policy) {
@@ -43,8 +49,9 @@ Governor::Governor(std::shared_ptr<const ChoiceIndex> index, const GovernorOptio
   if (active_ < 0) active_ = index_->fastest(options_.limits);
 }
 
-void Governor::use(std::shared_ptr<const ChoiceIndex> index, int active) {
+void Governor::use(std::shared_ptr<const ChoiceIndex> index, int active, const ChoiceLimits& limits) {
   index_ = std::move(index);
+  options_.limits = limits;
   active_ = active;
 }
 
@@ -60,10 +67,10 @@ Governor::Outlook Governor::look_ahead(const Situation& s) {
   return outlook;
 }
 
-// Waiting of requests that come at random and take equally long: Sakasegawa's share of those that wait at all,
-// and an exponential for how long. What waits longer than the rest is saved by a quicker variant (rescue), so
-// only a share of kSaved is left out of the account: a machine that meets the budget for nine of ten by itself
-// is not too slow for its model.
+// Waiting of requests that come at random and take equally long: Sakasegawa's share of those that wait at
+// all, and an exponential for how long. What waits longer than the rest is saved by a quicker variant
+// (rescue), so only a share of kSaved is left out of the account: a machine that meets the budget for nine of
+// ten by itself is not too slow for its model.
 double Governor::predict(double latency_s, const Outlook& outlook, int workers) {
   const double service = outlook.slowdown * outlook.size * latency_s;
   const double use = outlook.rate * service / workers;  // of the workers, 0..1

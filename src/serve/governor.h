@@ -33,8 +33,8 @@ struct GovernorOptions {
   // So long a slower variant must seem to fit before it is taken: three times what the meter remembers, so
   // that nothing of the busy time is left in it.
   double calm_s = 1.5;
-  // A slower variant must fit even if the slowdown is so many standard errors above what was measured: little on
-  // a machine where nothing varies, much where it does. What lies between is the hysteresis.
+  // A slower variant must fit even if the slowdown is so many standard errors above what was measured: little
+  // on a machine where nothing varies, much where it does. What lies between is the hysteresis.
   double assurance = 2;
   int workers = 1;  // that share the requests
 };
@@ -67,8 +67,9 @@ class Governor {
 
   int active() const { return active_; }
   const GovernorOptions& options() const { return options_; }
+  const ChoiceIndex& index() const { return *index_; }
   // Replaces what may be chosen from; `active` is the number in it of what is active.
-  void use(std::shared_ptr<const ChoiceIndex> index, int active);
+  void use(std::shared_ptr<const ChoiceIndex> index, int active, const ChoiceLimits& limits);
   void set_budget(double seconds) { options_.budget_s = seconds; }
 
   Decision decide(const Situation& situation);

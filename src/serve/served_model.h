@@ -33,8 +33,9 @@ struct ServeOptions {
   // workers.
   size_t warm_limit = 8;
   // Where no least accuracy is given: variants below this share of the best one's accuracy are left out. In
-  // time and wrong is worth less than late.
-  double least_share = 0;
+  // time and wrong is worth less than late; what counts as wrong is the user's to say, three quarters is a
+  // guess.
+  double least_share = 0.75;
   // When this becomes true, getting ready ends with what is ready. Null: never.
   const std::atomic<bool>* stop = nullptr;
 };
@@ -82,6 +83,7 @@ class ServedModel {
   struct View {
     std::string active;
     double estimated_s = 0, accuracy = 0, budget_s = 0, slowdown = 1;
+    double least_accuracy = 0;  // of what may be chosen
     size_t queue = 0, queue_limit = 0, warm_bytes = 0;
     struct Entry {
       std::string name;
@@ -93,7 +95,9 @@ class ServedModel {
     Policy policy = Policy::kFixed;
   };
   View view() const;
-  const ServeStats& stats() const { return stats_; }
+  const ServeStats& stats() const { return *stats_; }
+  // For who wants to know what it did when it is gone.
+  std::shared_ptr<const ServeStats> kept_stats() const { return stats_; }
 
  private:
   // What workers choose from; never changes once it is made.
@@ -110,7 +114,7 @@ class ServedModel {
   };
 
   ServedModel(ServedSource source, ServedSignature signature, std::vector<std::shared_ptr<Backend>> backends,
-              const ServeOptions& options, WeightSnapshot weights);
+              const ServeOptions& options, const ChoiceLimits& limits, WeightSnapshot weights);
   Status warm_up();
   void start_threads();
   void work(int worker);
@@ -149,7 +153,7 @@ class ServedModel {
   const ServeOptions options_;
   const WeightSnapshot weights_;
 
-  ServeStats stats_;
+  const std::shared_ptr<ServeStats> stats_ = std::make_shared<ServeStats>();
   SlowdownMeter meter_;
 
   mutable std::mutex mutex_;  // of the queue, the warm set and what follows
@@ -162,6 +166,7 @@ class ServedModel {
   double size_ = 1;        // of a request, in rows computed one by one; a running mean
 
   mutable std::mutex control_mutex_;  // of what decides; taken before mutex_
+  ChoiceLimits limits_;               // those that were asked for, and the least accuracy
   std::vector<ServedVariant> variants_;
   std::string judged_by_;
   std::string problem_;

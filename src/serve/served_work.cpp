@@ -21,7 +21,7 @@ InferResponse ServedModel::refusal_of(const InferRequest& request, ServeStatus s
 void ServedModel::infer(InferRequest request, InferDone done) {
   const double now = now_seconds();
   if (request.received == 0) request.received = now;
-  stats_.arrived(now);
+  stats_->arrived(now);
   Ticket ticket{std::move(request), std::move(done)};
   ServeStatus status =
       check_request(signature_, ticket.request, preprocessor_.has_value(), kMaxRows, ticket.rows);
@@ -40,7 +40,7 @@ void ServedModel::infer(InferRequest request, InferDone done) {
     }
   }
   if (status.ok()) return waiting_.notify_one();
-  stats_.refused(status.refusal);
+  stats_->refused(status.refusal);
   ticket.done(refusal_of(ticket.request, std::move(status)));
 }
 
@@ -50,7 +50,7 @@ void ServedModel::work(int worker) {
   while (true) {
     std::optional<Work> next = take(late);
     for (Ticket& ticket : late) {
-      stats_.refused(Refusal::kTooLate);
+      stats_->refused(Refusal::kTooLate);
       ticket.done(
           refusal_of(ticket.request, {Refusal::kTooLate, "its deadline passed before it was its turn"}));
     }
@@ -215,10 +215,10 @@ void ServedModel::finish(Work& work, std::vector<InferResponse>& responses) {
     response.compute_s = work.run_s;
     if (response.status.ok()) {
       const bool late = latency > options_.governor.budget_s || ended > request.deadline;
-      stats_.done({latency, response.queue_s, response.compute_s, work.tickets[i].rows, late, work.rescued});
+      stats_->done({latency, response.queue_s, response.compute_s, work.tickets[i].rows, late, work.rescued});
     } else {
       response.outputs.clear();
-      stats_.refused(response.status.refusal);
+      stats_->refused(response.status.refusal);
     }
   }
   // The variant goes before answers do: who is told that a request is over finds nothing of it left.

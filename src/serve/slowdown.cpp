@@ -37,7 +37,8 @@ Slowdown SlowdownMeter::read(double now) {
   last_.samples = ratios_.size();
   if (ratios_.empty()) return last_;
   std::vector<double>& values = scratch_;
-  values.assign(ratios_.begin(), ratios_.begin() + static_cast<std::ptrdiff_t>(std::min(kNewest, ratios_.size())));
+  values.assign(ratios_.begin(),
+                ratios_.begin() + static_cast<std::ptrdiff_t>(std::min(kNewest, ratios_.size())));
   const double newest = quantile(values, 0.5);
   const double median = quantile(ratios_, 0.5);
   // Of a normal distribution: a standard deviation is 0.74 of the distance between the quartiles, and the

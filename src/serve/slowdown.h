@@ -34,9 +34,9 @@ class SlowdownMeter {
   // Seconds. Long enough for a few requests of a slow stream, short enough to have forgotten an idle machine
   // within the second in which a server must react.
   static constexpr double kMaxAge = 0.5;
-  // The newest requests have a say of their own: when they took longer than the rest, that is believed, or half
-  // of kMaxAge would pass before a neighbour shows in the median. As few as give a median that one or two
-  // stalls do not move.
+  // The newest requests have a say of their own: when they took longer than the rest, that is believed, or
+  // half of kMaxAge would pass before a neighbour shows in the median. As few as give a median that one or
+  // two stalls do not move.
   static constexpr size_t kNewest = 9;
 
   void add(double now, double estimated_s, double actual_s);
