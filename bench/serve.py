@@ -3,7 +3,7 @@
 
 Five parts. `lookup`: the chooser over 10,000 variants, by build/PRESET/bench/serve_lookup. `load`: a script of
 idle and busy phases (one busy core, two, memory, bursts) under which a fixed model, an AdaptiveNet-like reactive
-pool, Limber's loop with its forecast and without serve the same requests, one after the other. `switch`: 10,000
+pool, Limber's loop without a forecast and with it serve the same requests, one after the other. `switch`: 10,000
 switches under full load. `peer`: ONNX Runtime behind a Node HTTP server against limber with one fixed model, in
 turns. `soak`: two million requests, broken ones among them. The elastic model is made once and kept in the work
 folder. All runs on --cores cores. The table goes to stdout, progress to stderr, everything to
@@ -242,7 +242,7 @@ def measure_load(bench: Bench) -> dict[str, Any]:
 def summarize(parts: dict[str, Any]) -> dict[str, Any]:
     """The figures that are promised; None: not measured."""
     load = parts.get("load", {}).get("policies", {})
-    loop, fixed = load.get("forecast", {}), load.get("fixed", {})
+    loop, fixed = load.get("feedback", {}), load.get("fixed", {})
     switch, soak = parts.get("switch", {}), parts.get("soak", {})
     cases = parts.get("peer", {}).get("cases", [])
     counted = [part["lost"] for part in (switch, loop, soak) if "lost" in part]
@@ -256,7 +256,7 @@ def summarize(parts: dict[str, Any]) -> dict[str, Any]:
         "accuracy_drop_points": loop.get("accuracy_drop_points"),
         "recovery_seconds_worst": loop.get("recovery_seconds_worst"),
         "switches_per_dwell": loop.get("switches_per_dwell"),
-        "deadline_miss_share_feedback": load.get("feedback", {}).get("missed_share"),
+        "deadline_miss_share_forecast": load.get("forecast", {}).get("missed_share"),
         "deadline_miss_share_reactive": load.get("reactive", {}).get("missed_share"),
         "throughput_ratio_to_ort_node": min((case["throughput_ratio"] for case in cases), default=None),
         "p99_ratio_to_ort_node": max((case["p99_ratio"] for case in cases), default=None),

@@ -118,14 +118,14 @@ void add_budget(Arguments& arguments, ServeCommand& o) {
   arguments.parsed("--latency", "TIME",
                    "Budget of a request, from its last byte to its answer: 15ms; default none",
                    [&](const std::string& text) { return parse_seconds(text, serving.governor.budget_s); });
-  arguments.choice(
-      "--policy", serving.governor.policy,
-      {{"forecast", Policy::kForecast},
-       {"feedback", Policy::kFeedback},
-       {"reactive", Policy::kReactive},
-       {"fixed", Policy::kFixed}},
-      "How variants are chosen: by the load that is expected (forecast, default), by what requests took "
-      "(feedback), as AdaptiveNet does (reactive), not at all (fixed)");
+  arguments.choice("--policy", serving.governor.policy,
+                   {{"feedback", Policy::kFeedback},
+                    {"forecast", Policy::kForecast},
+                    {"reactive", Policy::kReactive},
+                    {"fixed", Policy::kFixed}},
+                   "How variants are chosen: by what requests took (feedback, default), by the load that is "
+                   "expected as well "
+                   "(forecast), as AdaptiveNet does (reactive), not at all (fixed)");
   arguments.flag("--fixed", o.fixed, "The same as --policy fixed: the model as it is");
   arguments.number("--min-accuracy", o.min_accuracy, 0, 1,
                    "No variant below this share of images; default three quarters of what the best one has");

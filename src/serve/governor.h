@@ -20,13 +20,13 @@ namespace limber {
 enum class Policy : uint8_t {
   kFixed,     // the variant it began with, always
   kReactive,  // as AdaptiveNet: the budget divided by actual / estimated, once a second, as it is
-  kFeedback,  // stalls, waiting, hysteresis, dwell and rescue, going by what was
+  kFeedback,  // stalls, waiting, hysteresis, dwell and rescue, going by what requests took
   kForecast,  // the same, going by the load that is expected as well
 };
 const char* policy_name(Policy policy);
 
 struct GovernorOptions {
-  Policy policy = Policy::kForecast;
+  Policy policy = Policy::kFeedback;
   double budget_s = std::numeric_limits<double>::infinity();  // of a request, waiting included
   ChoiceLimits limits;                                        // besides latency, which is `budget_s`
   double dwell_s = 0.4;  // at least between two switches; with kMaxAge of the meter under the second promised

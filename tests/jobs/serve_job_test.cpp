@@ -178,7 +178,7 @@ TEST(ServeJob, MetricsAndStatusHaveTheNamesThatAreDocumented) {
     EXPECT_TRUE(contains(metrics, part)) << part << "\n" << metrics;
   EXPECT_EQ(scraper.get("/v2").status, 404) << "the metrics' port shows metrics alone";
   const auto status = json_body(client.get("/v2/limber/status"));
-  EXPECT_EQ(status["policy"], "forecast");
+  EXPECT_EQ(status["policy"], "feedback");
   ASSERT_EQ(status["models"].size(), 1U);
   const auto& model = status["models"][0];
   EXPECT_EQ(model["name"], "elastic");
