@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/parallel.h"
+#include "base/scheduling.h"
 #include "serve/served_model.h"
 
 namespace limber {
@@ -45,6 +46,7 @@ void ServedModel::infer(InferRequest request, InferDone done) {
 }
 
 void ServedModel::work(int worker) {
+  run_in_short_turns();
   const ThreadScope threads(options_.ready.threads);
   std::vector<Ticket> late;
   while (true) {
