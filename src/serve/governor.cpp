@@ -16,6 +16,10 @@ namespace {
 // against the noise of a rate that is counted over a second.
 constexpr double kSavedToRise = 0.25, kSavedAtMost = 0.5;
 
+// By how much the load of others has to fall to be another situation: a quarter of one of two cores is above
+// what it varies by itself.
+constexpr double kMuchLess = 0.125;
+
 }  // namespace
 
 // What a situation means for latencies.
@@ -123,18 +127,45 @@ Decision Governor::decide(const Situation& s) {
     return change_to(next, s, outlook, stay.nothing_fits);
   }
 
-  Outlook worse = outlook;
-  worse.slowdown *= 1 + options_.assurance * s.slowdown.error;
-  worse.saved = kSavedToRise;
-  const int next = choose(options_.budget_s, worse);
-  const bool rises = next >= 0 && next != active_ && index_->point(next).latency_s > active_s;
-  if (!rises) {
+  // What made an earlier return fail may have gone with the load that there was.
+  if (s.load < failed_load_ - kMuchLess) calm_needed_s_ = options_.calm_s;
+  const int next = slower_that_fits(outlook, s.slowdown.error);
+  if (next < 0) {
     calm_since_ = std::numeric_limits<double>::infinity();
     return stay;
   }
   calm_since_ = std::min(calm_since_, s.now);
   if (dwells || s.now - calm_since_ < calm_needed_s_) return stay;
   return change_to(next, s, outlook, false);
+}
+
+// -1: none. After a return that failed only half of the way: what is quick may not feel what slows the
+// others, as somebody who is done within a time slice never loses one.
+int Governor::slower_that_fits(const Outlook& outlook, double error) const {
+  Outlook worse = outlook;
+  worse.slowdown *= 1 + options_.assurance * error;
+  worse.saved = kSavedToRise;
+  const double active_s = index_->point(active_).latency_s;
+  const int next = choose(options_.budget_s, worse);
+  if (next < 0 || index_->point(next).latency_s <= active_s) return -1;
+  if (calm_needed_s_ <= options_.calm_s) return next;
+  // Half of the way, or the first one behind that.
+  const double next_s = index_->point(next).latency_s;
+  double low = active_s, high = next_s;
+  int found = next;
+  for (double limit = std::sqrt(low * high); high > 1.001 * low; limit = std::sqrt(low * high)) {
+    ChoiceLimits limits = options_.limits;
+    limits.latency_s = limit;
+    const int best = index_->best(limits);
+    if (best >= 0 && index_->point(best).latency_s > active_s) {
+      found = best;
+      if (low == active_s) break;
+      high = limit;
+    } else {
+      low = limit;
+    }
+  }
+  return found;
 }
 
 Decision Governor::react(const Situation& s) {
@@ -152,7 +183,10 @@ Decision Governor::change_to(int variant, const Situation& s, const Outlook& out
   // Going back was too early: the next time it takes twice as long; after a quiet minute it is forgotten.
   // Seconds; bounded, so that however often it was wrong, half a minute of quiet leads back.
   constexpr double kTooEarly = 5, kForgiven = 60, kLongest = 12;
-  if (!rises && s.now - rose_at_ < kTooEarly) calm_needed_s_ = std::min(kLongest, 2 * calm_needed_s_);
+  if (!rises && s.now - rose_at_ < kTooEarly) {
+    calm_needed_s_ = std::min(kLongest, 2 * calm_needed_s_);
+    failed_load_ = s.load;
+  }
   if (!rises && s.now - rose_at_ > kForgiven) calm_needed_s_ = options_.calm_s;
   if (rises) rose_at_ = s.now;
 

@@ -82,6 +82,7 @@ class Governor {
   static double predict(double latency_s, const Outlook& outlook, int workers);
   double latency_within(double budget_s, const Outlook& outlook) const;
   int choose(double budget_s, const Outlook& outlook) const;
+  int slower_that_fits(const Outlook& outlook, double error) const;
   Decision react(const Situation& situation);
   Decision change_to(int variant, const Situation& situation, const Outlook& outlook, bool nothing_fits);
   std::string explain(int from, const Situation& situation, const Outlook& outlook, bool nothing_fits) const;
@@ -92,7 +93,8 @@ class Governor {
   int active_ = -1;
   double changed_at_ = -std::numeric_limits<double>::infinity();
   double calm_since_ = std::numeric_limits<double>::infinity();
-  double calm_needed_s_;  // grows when going back turned out to be too early
+  double calm_needed_s_;    // grows when going back turned out to be too early
+  double failed_load_ = 0;  // that others put on the machine when it was
   double rose_at_ = -std::numeric_limits<double>::infinity();  // when a slower variant was taken last
 };
 

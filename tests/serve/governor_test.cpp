@@ -163,6 +163,32 @@ TEST(Governor, GoingBackTooEarlyMakesItPatient) {
   EXPECT_GE(played.switches.size(), 2U);
 }
 
+// What takes no longer than a neighbour leaves it at a time does not feel the neighbour: it seems that all is
+// well, and the original fails again and again. So later returns go half of the way, and what holds stays.
+TEST(Governor, AfterAReturnThatFailedItGoesHalfOfTheWay) {
+  Governor governor(four(), within(0.015));
+  const auto played = play(governor, 60, [&](double t) {
+    Situation situation = at(t, governor.active() == 0 ? 4 : governor.active() == 1 ? 1.5 : 1);
+    situation.load = 0.5;
+    return situation;
+  });
+  EXPECT_EQ(played.last, 1);
+  EXPECT_LE(played.switches.size(), 8U);
+}
+
+TEST(Governor, AReturnThatFailedIsForgivenWhenTheLoadHasGone) {
+  for (const double load_then : {0.5, 0.0}) {
+    Governor governor(four(), within(0.015));
+    // Again and again too early, and then nothing is in the way any more.
+    const auto played = play(governor, 44, [&](double t) {
+      Situation situation = at(t, t < 40 && governor.active() <= 1 ? 6 : 1);
+      situation.load = t < 40 ? 0.5 : load_then;
+      return situation;
+    });
+    EXPECT_EQ(played.last == 0, load_then == 0) << load_then;
+  }
+}
+
 TEST(Governor, ForecastGoesDownBeforeTheLoadIsThere) {
   const auto situation = [](double t) {
     // The load rises over two seconds, slowdown with it; half a second ahead it is known.
