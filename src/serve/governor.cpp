@@ -149,23 +149,22 @@ int Governor::slower_that_fits(const Outlook& outlook, double error) const {
   const int next = choose(options_.budget_s, worse);
   if (next < 0 || index_->point(next).latency_s <= active_s) return -1;
   if (calm_needed_s_ <= options_.calm_s) return next;
-  // Half of the way, or the first one behind that.
-  const double next_s = index_->point(next).latency_s;
-  double low = active_s, high = next_s;
-  int found = next;
-  for (double limit = std::sqrt(low * high); high > 1.001 * low; limit = std::sqrt(low * high)) {
+  const auto best_within = [&](double seconds) {
     ChoiceLimits limits = options_.limits;
-    limits.latency_s = limit;
+    limits.latency_s = seconds;
     const int best = index_->best(limits);
-    if (best >= 0 && index_->point(best).latency_s > active_s) {
-      found = best;
-      if (low == active_s) break;
-      high = limit;
-    } else {
-      low = limit;
-    }
+    return best >= 0 && index_->point(best).latency_s > active_s ? best : -1;
+  };
+  double low = std::sqrt(active_s * index_->point(next).latency_s), high = index_->point(next).latency_s;
+  if (const int half = best_within(low); half >= 0) return half;
+  int first = next;  // behind the half
+  while (high > 1.001 * low) {
+    const double middle = std::sqrt(low * high);
+    const int best = best_within(middle);
+    if (best >= 0) first = best;
+    (best >= 0 ? high : low) = middle;
   }
-  return found;
+  return first;
 }
 
 Decision Governor::react(const Situation& s) {
