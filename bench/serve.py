@@ -312,7 +312,7 @@ def parse_arguments() -> argparse.Namespace:
     add("--peer-threads", type=common.number_list, help="in all, of either server; default 1,2; with --quick 2")
     add("--callers", type=int, default=8, help="at saturation; default 8")
     add("--utilisation", type=float, default=0.6, help="of the fixed model, idle; default 0.6")
-    add("--rate-limit", type=float, default=400, help="requests a second at most in `load`; default 400")
+    add("--rate-limit", type=float, default=2000, help="requests a second at most in `load`; default 2000")
     add("--budget-factor", type=float, default=1.1, help="budget by the fixed model's idle p90; default 1.1")
     add("--dwell", type=float, default=0.4, help="least seconds between two switches of the server; default 0.4")
     add("--switch-rate", type=float, default=100, help="switches a second; default 100")

@@ -139,32 +139,36 @@ Decision Governor::decide(const Situation& s) {
   return change_to(next, s, outlook, false);
 }
 
-// -1: none. After a return that failed only half of the way: what is quick may not feel what slows the
-// others, as somebody who is done within a time slice never loses one.
+// -1: none.
 int Governor::slower_that_fits(const Outlook& outlook, double error) const {
   Outlook worse = outlook;
   worse.slowdown *= 1 + options_.assurance * error;
   worse.saved = kSavedToRise;
-  const double active_s = index_->point(active_).latency_s;
   const int next = choose(options_.budget_s, worse);
-  if (next < 0 || index_->point(next).latency_s <= active_s) return -1;
-  if (calm_needed_s_ <= options_.calm_s) return next;
+  if (next < 0 || index_->point(next).latency_s <= index_->point(active_).latency_s) return -1;
+  return calm_needed_s_ > options_.calm_s ? half_way_to(next) : next;
+}
+
+// Of those between the active variant and this one, by latency, the best of the lower half; where there is
+// none, the first behind it. After a return that failed that is far enough: what is quick may not feel what
+// slows the others, as somebody who is done within a time slice never loses one.
+int Governor::half_way_to(int variant) const {
+  const double active_s = index_->point(active_).latency_s;
   const auto best_within = [&](double seconds) {
     ChoiceLimits limits = options_.limits;
     limits.latency_s = seconds;
     const int best = index_->best(limits);
     return best >= 0 && index_->point(best).latency_s > active_s ? best : -1;
   };
-  double low = std::sqrt(active_s * index_->point(next).latency_s), high = index_->point(next).latency_s;
+  double high = index_->point(variant).latency_s, low = std::sqrt(active_s * high);
   if (const int half = best_within(low); half >= 0) return half;
-  int first = next;  // behind the half
   while (high > 1.001 * low) {
     const double middle = std::sqrt(low * high);
     const int best = best_within(middle);
-    if (best >= 0) first = best;
+    if (best >= 0) variant = best;
     (best >= 0 ? high : low) = middle;
   }
-  return first;
+  return variant;
 }
 
 Decision Governor::react(const Situation& s) {
@@ -180,7 +184,7 @@ Decision Governor::react(const Situation& s) {
 Decision Governor::change_to(int variant, const Situation& s, const Outlook& outlook, bool nothing_fits) {
   const bool rises = index_->point(variant).latency_s > index_->point(active_).latency_s;
   // Going back was too early: the next time it takes twice as long; after a quiet minute it is forgotten.
-  // Seconds; bounded, so that however often it was wrong, half a minute of quiet leads back.
+  // Seconds; bounded, so that however often it was wrong, some seconds of quiet lead back.
   constexpr double kTooEarly = 5, kForgiven = 60, kLongest = 12;
   if (!rises && s.now - rose_at_ < kTooEarly) {
     calm_needed_s_ = std::min(kLongest, 2 * calm_needed_s_);

@@ -83,6 +83,7 @@ class Governor {
   double latency_within(double budget_s, const Outlook& outlook) const;
   int choose(double budget_s, const Outlook& outlook) const;
   int slower_that_fits(const Outlook& outlook, double error) const;
+  int half_way_to(int variant) const;
   Decision react(const Situation& situation);
   Decision change_to(int variant, const Situation& situation, const Outlook& outlook, bool nothing_fits);
   std::string explain(int from, const Situation& situation, const Outlook& outlook, bool nothing_fits) const;
