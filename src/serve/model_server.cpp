@@ -4,7 +4,6 @@
 #include <chrono>
 
 #include "base/clock.h"
-#include "base/scheduling.h"
 #include "device/load_index.h"
 
 namespace limber {
@@ -261,7 +260,6 @@ void ModelServer::tell_switches(const std::string& name, const ServedModel& mode
 }
 
 void ModelServer::control() {
-  run_in_short_turns();
   uint64_t requests = 0;
   double busy_at = now_seconds();
   bool resting = false;

@@ -1,14 +1,19 @@
 #include "serve/served_model.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "base/clock.h"
 #include "base/median.h"
-#include "base/scheduling.h"
 
 namespace limber {
 namespace {
+
+// The thread that calls runs when nobody else wants to. On Linux a priority belongs to a thread.
+void run_in_background() { (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19); }
 
 // What is never chosen must not be what a late request is saved by either.
 void leave_out(std::vector<ServedVariant>& variants, const ChoiceLimits& limits) {

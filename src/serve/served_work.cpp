@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/parallel.h"
-#include "base/scheduling.h"
 #include "serve/served_model.h"
 
 namespace limber {
@@ -46,7 +45,6 @@ void ServedModel::infer(InferRequest request, InferDone done) {
 }
 
 void ServedModel::work(int worker) {
-  run_in_short_turns();
   const ThreadScope threads(options_.ready.threads);
   std::vector<Ticket> late;
   while (true) {

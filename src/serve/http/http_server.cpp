@@ -17,7 +17,6 @@
 #include <unordered_map>
 
 #include "base/clock.h"
-#include "base/scheduling.h"
 #include "serve/http/connection.h"
 #include "serve/http/tls.h"
 
@@ -140,10 +139,7 @@ class IoThread final : public ConnectionHost, public std::enable_shared_from_thi
 
   asio::io_context& context() { return context_; }
   void start() {
-    thread_ = std::thread([this] {
-      run_in_short_turns();
-      context_.run();
-    });
+    thread_ = std::thread([this] { context_.run(); });
   }
   // Ends when the last handler has run. REQUIRES: connections were told to close
   void join() {
