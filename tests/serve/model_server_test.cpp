@@ -161,7 +161,7 @@ TEST(ModelServer, CountsWhatModelsDidThatAreGone) {
     ASSERT_EQ(served.size(), 2U);
     EXPECT_EQ(served[0].version, "1");
     EXPECT_EQ(served[0].totals.answered, 5U);
-    EXPECT_EQ(served[0].totals.rows, 5U);
+    EXPECT_EQ(served[0].totals.rows, 10U);  // two images each
     EXPECT_EQ(served[1].version, "2");
     EXPECT_EQ(served[1].totals.requests, 1U);
   }
