@@ -91,8 +91,8 @@ def find_setting(bench: Bench, elastic: Elastic) -> Setting:
     """Rate and budget by what the fixed model does on the idle machine."""
     options = serving.ServeOptions(str(elastic.folder), bench.threads, bench.workers, 10.0, "fixed")
     with serving.limber_server(bench.limber, options) as server:
-        # As many callers as workers: what it can do when nobody waits.
-        callers = ("--closed", str(bench.workers), *image_words(elastic))
+        # So many callers that no worker ever waits for one.
+        callers = ("--closed", str(4 * bench.workers), *image_words(elastic))
         bench.load(server, 2, *callers)
         full = bench.load(server, bench.pick(5, 3), *callers)
         rate = min(float(bench.arguments.rate_limit), bench.arguments.utilisation * full["throughput"])

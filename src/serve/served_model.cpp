@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "base/clock.h"
@@ -251,6 +252,7 @@ void ServedModel::switch_to(const std::shared_ptr<const ReadyVariant>& to, const
   if (set->active == to) return;
   const std::string from = set->active->name();
   used_at_[to->number()] = ++switches_;
+  switched_at_ = now_seconds();
   publish(set->variants, to);
   stats_->switched({unix_seconds(), from, to->name(), reason}, now_seconds() - asked_at);
 }
@@ -294,12 +296,18 @@ void ServedModel::deploy() {
     }
     keep_warm(*made);
     governor_->use(make_index(), governor_->active(), limits_);
+    // What stands in for it has just been switched to: that is a switch, too.
+    const double rest = switched_at_ + options_.governor.dwell_s - now_seconds();
+    if (rest > 0)
+      deploying_.wait_for(lock, std::chrono::duration<double>(rest),
+                          [&] { return over_ || to_deploy_.has_value(); });
+    if (over_) return;
     if (governor_->active() == wanted.variant) switch_to(*made, wanted.reason, asked_at);
   }
 }
 
 void ServedModel::tick(const Surroundings& around) {
-  const Slowdown slowdown = meter_.read(around.now);
+  const Slowdown slowdown = meter_.read(around.now).within(options_.governor.budget_s);
   double overhead = 0, size = 1;
   std::string active;
   {

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -173,6 +174,7 @@ class ServedModel {
   std::map<int, int> used_at_;  // variant -> when it was active last, as a count of switches
   std::unique_ptr<Governor> governor_;
   int switches_ = 0;
+  double switched_at_ = -std::numeric_limits<double>::infinity();
   std::function<void(double)> on_nothing_fits_;
 
   std::condition_variable deploying_;  // something is to be made ready, or it is all over

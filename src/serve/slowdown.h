@@ -1,6 +1,7 @@
 // How much longer things take than they should: what requests tell about the machine as it is now.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <mutex>
@@ -24,6 +25,14 @@ struct Slowdown {
   double error = 0;    // standard error of the median, as a share of it
 
   double predict(double estimated_s) const { return slowdown * estimated_s + stall_s; }
+  // As it is to be judged by within a budget. Stalls of more than half of it are nothing that a quicker
+  // variant makes up for: they would drive every request to the quickest one, which misses as often and is
+  // right less often.
+  Slowdown within(double budget_s) const {
+    Slowdown bounded = *this;
+    bounded.stall_s = std::min(stall_s, 0.5 * budget_s);
+    return bounded;
+  }
 };
 
 // Remembers the last requests, as many as kWindow and no older than kMaxAge. Any thread may use it.
