@@ -63,7 +63,7 @@ void print_outcome(const ServeOutcome& outcome) {
                {"refused", true},
                {"late", true},
                {"switches", true}});
-  for (const ServeOutcome::Served& one : outcome.models)
+  for (const ModelServer::Served& one : outcome.models)
     table.add({one.model, fmt::format("{}", one.totals.requests), fmt::format("{}", one.totals.answered),
                fmt::format("{}", one.totals.all_refused()), fmt::format("{}", one.totals.late),
                fmt::format("{}", one.totals.switches)});
@@ -72,7 +72,7 @@ void print_outcome(const ServeOutcome& outcome) {
 
 std::string outcome_json(const ServeOutcome& outcome) {
   Json models = Json::array();
-  for (const ServeOutcome::Served& one : outcome.models)
+  for (const ModelServer::Served& one : outcome.models)
     models.push(Json::object({{"model", one.model},
                               {"version", one.version},
                               {"requests", one.totals.requests},
@@ -118,14 +118,14 @@ void add_budget(Arguments& arguments, ServeCommand& o) {
   arguments.parsed("--latency", "TIME",
                    "Budget of a request, from its last byte to its answer: 15ms; default none",
                    [&](const std::string& text) { return parse_seconds(text, serving.governor.budget_s); });
-  arguments.choice(
-      "--policy", serving.governor.policy,
-      {{"forecast", Policy::kForecast},
-       {"feedback", Policy::kFeedback},
-       {"reactive", Policy::kReactive},
-       {"fixed", Policy::kFixed}},
-      "How variants are chosen: by the load that is expected (forecast, default), by what requests took "
-      "(feedback), as AdaptiveNet does (reactive), not at all (fixed)");
+  arguments.choice("--policy", serving.governor.policy,
+                   {{"feedback", Policy::kFeedback},
+                    {"forecast", Policy::kForecast},
+                    {"reactive", Policy::kReactive},
+                    {"fixed", Policy::kFixed}},
+                   "How variants are chosen: by what requests took (feedback, default), by the load that is "
+                   "expected as well "
+                   "(forecast), as AdaptiveNet does (reactive), not at all (fixed)");
   arguments.flag("--fixed", o.fixed, "The same as --policy fixed: the model as it is");
   arguments.number("--min-accuracy", o.min_accuracy, 0, 1,
                    "No variant below this share of images; default three quarters of what the best one has");

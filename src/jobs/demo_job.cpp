@@ -410,7 +410,7 @@ Status Story::serve() {
                   "the budget is {}",
                   told.rate, told.batch, show_seconds(told.idle_p90_s), show_seconds(told.budget_s)));
   for (const auto& [name, policy] :
-       {std::pair("fixed", Policy::kFixed), std::pair("elastic", Policy::kForecast)}) {
+       {std::pair("fixed", Policy::kFixed), std::pair("elastic", Policy::kFeedback)}) {
     LIMBER_TRY(trial->play(name, policy));
     for (const DemoPhase& phase : told.runs.back().phases) result(served_text(told.runs.back(), phase));
   }

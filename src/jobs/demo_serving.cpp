@@ -77,7 +77,7 @@ class Served {
     server_->infer(std::move(request), std::move(done));
   }
 
-  double estimated_s() const { return model_->view().estimated_s; }  // of one image
+  ServedModel::View view() const { return model_->view(); }
 
   // All that was asked is answered; the switches of the variant.
   std::vector<SwitchEvent> end() {
@@ -234,7 +234,7 @@ class Trial final : public ServingTrial {
   const DemoServing& outcome() const override { return outcome_; }
 
  private:
-  Result<int64_t> find_batch() const;
+  Result<int64_t> find_batch();
   Status read_images(int64_t batch);
   ServeOptions serving(Policy policy) const;
   Result<double> find_capacity();
@@ -259,19 +259,17 @@ Status Trial::prepare() {
   folder.path = options_.folder;
   folder.threads = 1;
   LIMBER_ASSIGN(folder_, ServedFolder::open(folder));
-  LIMBER_ASSIGN(const ServedSource source, folder_->open(folder_->names()[0]));
-  for (const ServedVariant& one : source.variants) {
-    if (one.name == "original") outcome_.least_accuracy = options_.least_accuracy * one.point.accuracy;
-  }
-  for (const ServedVariant& one : source.variants)
-    outcome_.variants += one.point.accuracy >= outcome_.least_accuracy ? 1 : 0;
   LIMBER_ASSIGN(const int64_t batch, find_batch());
   return read_images(batch);
 }
 
-Result<int64_t> Trial::find_batch() const {
+// Also says what may be chosen from.
+Result<int64_t> Trial::find_batch() {
   LIMBER_ASSIGN(const auto served, Served::start(*folder_, serving(Policy::kFixed)));
-  const double one_s = served->estimated_s();
+  const ServedModel::View view = served->view();
+  const double one_s = view.estimated_s;
+  outcome_.least_accuracy = view.least_accuracy;
+  outcome_.variants = static_cast<int>(view.pool.size());
   (void)served->end();
   const auto batch = static_cast<int64_t>(std::lround(options_.request_s / std::max(1e-6, one_s)));
   return std::clamp<int64_t>(batch, 1, std::min<int64_t>(kMostImages, options_.images));
@@ -302,7 +300,6 @@ ServeOptions Trial::serving(Policy policy) const {
   ServeOptions options;
   options.governor.policy = policy;
   if (outcome_.budget_s > 0) options.governor.budget_s = outcome_.budget_s;
-  options.governor.limits.accuracy = outcome_.least_accuracy;
   options.ready.workers = outcome_.workers;
   return options;
 }

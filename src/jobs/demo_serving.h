@@ -26,10 +26,7 @@ struct ServingTrialOptions {
   double idle_s = 4, busy_s = 10;  // the script: idle, busy, idle
   double use = 0.4;    // share of what the fixed model can do on the idle machine that is asked of it
   double slack = 1.3;  // budget by what nine of ten requests to the fixed model take then
-  // Variants that are right less often than this share of the original's accuracy never answer: a wrong
-  // answer in time is none.
-  double least_accuracy = 0.75;
-  uint64_t seed = 0;  // of the times at which requests are due
+  uint64_t seed = 0;   // of the times at which requests are due
 };
 
 // Serves in this process, without sockets. Every policy gets the same images at the same times. Use from one

@@ -129,7 +129,7 @@ class ServeLog {
   Status finish(const ServeOutcome& outcome) {
     const std::lock_guard lock(mutex_);
     const auto count = [](uint64_t value) { return static_cast<int64_t>(value); };
-    for (const ServeOutcome::Served& one : outcome.models) {
+    for (const ModelServer::Served& one : outcome.models) {
       LIMBER_TRY(writer_.add(ServedRecord{one.model, one.version, count(one.totals.requests),
                                           count(one.totals.answered), count(one.totals.all_refused()),
                                           count(one.totals.late), count(one.totals.rescued),
@@ -162,14 +162,10 @@ void stop_both(HttpServer& http, GrpcServer* grpc, double grace_s) {
   other.join();
 }
 
-ServeOutcome outcome_of(const ModelServer& server, double seconds, ServeLog* log) {
-  ServeOutcome outcome{.models = {}, .seconds = seconds};
-  for (const auto& [name, model] : server.models()) {
-    if (log != nullptr)
-      for (const SwitchEvent& event : model->stats().switches()) log->add(name, event);
-    outcome.models.push_back({name, model->version(), model->stats().totals()});
-  }
-  return outcome;
+// Switches that the file does not have yet.
+void add_last_switches(const ModelServer& server, ServeLog& log) {
+  for (const auto& [name, model] : server.models())
+    for (const SwitchEvent& event : model->stats().switches()) log.add(name, event);
 }
 
 Status check_budget(const ServeOptions& serving) {
@@ -257,8 +253,9 @@ Result<ServeOutcome> run_serve(const ServeJobOptions& job, const JobControl& con
 
   search.reset();
   stop_both(*http, grpc.get(), job.grace_s);
-  const ServeOutcome outcome = outcome_of(server, now_seconds() - start, log.get());
+  if (log != nullptr) add_last_switches(server, *log);
   server.drain();
+  const ServeOutcome outcome{server.served(), now_seconds() - start};
   notes.say_to(control);
   if (log != nullptr) LIMBER_TRY(log->finish(outcome));
   return outcome;

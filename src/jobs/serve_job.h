@@ -13,9 +13,8 @@ namespace limber {
 
 struct ServeJobOptions : EngineOptions {
   ServeJobOptions() {
-    threads = 1;  // of each worker: answers that do not wait for each other keep time better
-    serving.least_share = 0.75;
-  }
+    threads = 1;
+  }  // of each worker: answers that do not wait for each other keep time better
 
   std::string model;     // as ServedFolderOptions::path
   std::string name;      // of a single model; empty: that of its file
@@ -36,11 +35,7 @@ struct ServeJobOptions : EngineOptions {
 Status check(const ServeJobOptions& job);
 
 struct ServeOutcome {
-  struct Served {
-    std::string model, version;
-    ServeStats::Totals totals;
-  };
-  std::vector<Served> models;
+  std::vector<ModelServer::Served> models;
   double seconds = 0;
 };
 

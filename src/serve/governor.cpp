@@ -8,10 +8,25 @@
 #include "base/status.h"
 
 namespace limber {
+namespace {
+
+// Requests that wait too long for the active variant are saved by quicker ones, so the budget need not be
+// kept for all by itself. These shares of them may have to be: when a slower variant is taken, and until it
+// is left. Each costs a little accuracy, as a quicker variant for all would; what lies between is hysteresis
+// against the noise of a rate that is counted over a second.
+constexpr double kSavedToRise = 0.25, kSavedAtMost = 0.5;
+
+// By how much the load of others has to fall to be another situation: a quarter of one of two cores is above
+// what it varies by itself.
+constexpr double kMuchLess = 0.125;
+
+}  // namespace
 
 // What a situation means for latencies.
 struct Governor::Outlook {
   double slowdown = 1, stall_s = 0, rate = 0, size = 1;
+  double saved =
+      0;  // share of the requests that may wait too long for the variant, and be saved by a quicker one
   bool ahead = false;  // the forecast makes it worse than it is
 };
 
@@ -34,18 +49,19 @@ Governor::Governor(std::shared_ptr<const ChoiceIndex> index, const GovernorOptio
   // A fixed model does not ask for a budget: it is the best there is.
   active_ =
       choose(options_.policy == Policy::kFixed ? std::numeric_limits<double>::infinity() : options_.budget_s,
-             Outlook{});
+             Outlook{.saved = kSavedToRise});
   if (active_ < 0) active_ = index_->fastest(options_.limits);
 }
 
-void Governor::use(std::shared_ptr<const ChoiceIndex> index, int active) {
+void Governor::use(std::shared_ptr<const ChoiceIndex> index, int active, const ChoiceLimits& limits) {
   index_ = std::move(index);
+  options_.limits = limits;
   active_ = active;
 }
 
 Governor::Outlook Governor::look_ahead(const Situation& s) {
   // A factor of nearly 0 would be a clock that jumped; it must not make every latency fit.
-  Outlook outlook{std::max(0.05, s.slowdown.slowdown), s.slowdown.stall_s, s.rate, s.size};
+  Outlook outlook{std::max(0.05, s.slowdown.slowdown), s.slowdown.stall_s, s.rate, s.size, kSavedAtMost};
   if (s.slowdown.samples > 0) response_.add(s.load, s.slowdown.slowdown);
   if (options_.policy == Policy::kForecast) {
     const double growth = response_.growth(s.load, s.expected_load);
@@ -55,21 +71,22 @@ Governor::Outlook Governor::look_ahead(const Situation& s) {
   return outlook;
 }
 
-// Waiting by Kingman's formula, for arrivals and services whose spread is as large as their mean: a mean of
-// u / (1 - u) services, shared by the workers; nine of ten wait less than 2.3 times that, as of an
-// exponential.
+// Waiting of requests that come at random and take equally long: Sakasegawa's share of those that wait at
+// all, and an exponential for how long. What waits longer than the rest is saved by a quicker variant
+// (rescue), so only a share of kSaved is left out of the account: a machine that meets the budget for nine of
+// ten by itself is not too slow for its model.
 double Governor::predict(double latency_s, const Outlook& outlook, int workers) {
   const double service = outlook.slowdown * outlook.size * latency_s;
   const double use = outlook.rate * service / workers;  // of the workers, 0..1
   if (use >= 1) return std::numeric_limits<double>::infinity();
-  // Below a tenth nearly nobody waits, and a tenth of the requests is what is not asked for.
-  const double wait = use < 0.1 ? 0 : 2.3 * use / (1 - use) * service / workers;
-  return service + outlook.stall_s + wait;
+  const double waits = std::pow(use, std::sqrt(2.0 * (workers + 1)) - 1);
+  const double mean = service / (2 * workers * (1 - use));  // of those that wait
+  return service + outlook.stall_s + mean * std::max(0.0, std::log(waits / outlook.saved));
 }
 
 double Governor::predict(int variant, const Situation& situation) const {
   const Outlook outlook{situation.slowdown.slowdown, situation.slowdown.stall_s, situation.rate,
-                        situation.size};
+                        situation.size, kSavedAtMost};
   return predict(index_->point(variant).latency_s, outlook, options_.workers);
 }
 
@@ -110,9 +127,10 @@ Decision Governor::decide(const Situation& s) {
     return change_to(next, s, outlook, stay.nothing_fits);
   }
 
-  const int next = choose(options_.headroom * options_.budget_s, outlook);
-  const bool rises = next >= 0 && next != active_ && index_->point(next).latency_s > active_s;
-  if (!rises) {
+  // What made an earlier return fail may have gone with the load that there was.
+  if (s.load < failed_load_ - kMuchLess) calm_needed_s_ = options_.calm_s;
+  const int next = slower_that_fits(outlook, s.slowdown.error);
+  if (next < 0) {
     calm_since_ = std::numeric_limits<double>::infinity();
     return stay;
   }
@@ -121,9 +139,41 @@ Decision Governor::decide(const Situation& s) {
   return change_to(next, s, outlook, false);
 }
 
+// -1: none.
+int Governor::slower_that_fits(const Outlook& outlook, double error) const {
+  Outlook worse = outlook;
+  worse.slowdown *= 1 + options_.assurance * error;
+  worse.saved = kSavedToRise;
+  const int next = choose(options_.budget_s, worse);
+  if (next < 0 || index_->point(next).latency_s <= index_->point(active_).latency_s) return -1;
+  return calm_needed_s_ > options_.calm_s ? half_way_to(next) : next;
+}
+
+// Of those between the active variant and this one, by latency, the best of the lower half; where there is
+// none, the first behind it. After a return that failed that is far enough: what is quick may not feel what
+// slows the others, as somebody who is done within a time slice never loses one.
+int Governor::half_way_to(int variant) const {
+  const double active_s = index_->point(active_).latency_s;
+  const auto best_within = [&](double seconds) {
+    ChoiceLimits limits = options_.limits;
+    limits.latency_s = seconds;
+    const int best = index_->best(limits);
+    return best >= 0 && index_->point(best).latency_s > active_s ? best : -1;
+  };
+  double high = index_->point(variant).latency_s, low = std::sqrt(active_s * high);
+  if (const int half = best_within(low); half >= 0) return half;
+  while (high > 1.001 * low) {
+    const double middle = std::sqrt(low * high);
+    const int best = best_within(middle);
+    if (best >= 0) variant = best;
+    (best >= 0 ? high : low) = middle;
+  }
+  return variant;
+}
+
 Decision Governor::react(const Situation& s) {
   if (s.now - changed_at_ < 1) return {.variant = active_};  // once a second
-  const Outlook outlook{.slowdown = std::max(0.05, s.slowdown.slowdown), .size = s.size};
+  const Outlook outlook{.slowdown = std::max(0.05, s.slowdown.slowdown), .size = s.size, .saved = 1};
   int next = choose(options_.budget_s, outlook);
   const bool nothing_fits = next < 0;
   if (nothing_fits) next = index_->fastest(options_.limits);
@@ -134,9 +184,12 @@ Decision Governor::react(const Situation& s) {
 Decision Governor::change_to(int variant, const Situation& s, const Outlook& outlook, bool nothing_fits) {
   const bool rises = index_->point(variant).latency_s > index_->point(active_).latency_s;
   // Going back was too early: the next time it takes twice as long; after a quiet minute it is forgotten.
-  // Seconds; bounded, so that however often it was wrong, half a minute of quiet leads back.
-  constexpr double kTooEarly = 5, kForgiven = 60, kLongest = 30;
-  if (!rises && s.now - rose_at_ < kTooEarly) calm_needed_s_ = std::min(kLongest, 2 * calm_needed_s_);
+  // Seconds; bounded, so that however often it was wrong, some seconds of quiet lead back.
+  constexpr double kTooEarly = 5, kForgiven = 60, kLongest = 12;
+  if (!rises && s.now - rose_at_ < kTooEarly) {
+    calm_needed_s_ = std::min(kLongest, 2 * calm_needed_s_);
+    failed_load_ = s.load;
+  }
   if (!rises && s.now - rose_at_ > kForgiven) calm_needed_s_ = options_.calm_s;
   if (rises) rose_at_ = s.now;
 

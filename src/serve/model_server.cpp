@@ -161,6 +161,7 @@ Status ModelServer::open(const std::string& model) {
   state.loading = state.announced = false;
   state.reason = status.ok() ? "" : status.message();
   if (status.ok()) {
+    if (state.model != nullptr) remember(model, *state.model);
     std::swap(state.model, made);  // what was there goes when its last request has left, below
   } else if (status.code() == Code::kNotFound && state.model == nullptr) {
     models_.erase(model);
@@ -174,6 +175,7 @@ ServeStatus ModelServer::unload(const std::string& model) {
   const auto at = models_.find(model);
   if (at == models_.end()) return {Refusal::kNotFound, fmt::format("no model '{}' is loaded", model)};
   gone = std::move(at->second.model);
+  if (gone != nullptr) remember(model, *gone);
   models_.erase(at);
   return {};
 }
@@ -191,6 +193,8 @@ void ModelServer::drain() {
   {
     const std::unique_lock lock(mutex_);
     draining_ = true;
+    for (const auto& [name, state] : models_)
+      if (state.model != nullptr) remember(name, *state.model);
     std::swap(gone, models_);
   }
 }
@@ -200,6 +204,28 @@ std::vector<std::pair<std::string, std::shared_ptr<ServedModel>>> ModelServer::m
   std::vector<std::pair<std::string, std::shared_ptr<ServedModel>>> all;
   for (const auto& [name, state] : models_)
     if (state.model != nullptr) all.emplace_back(name, state.model);
+  return all;
+}
+
+// REQUIRES: mutex_ is held alone
+void ModelServer::remember(const std::string& name, const ServedModel& model) {
+  std::erase_if(leaving_, [&](const auto& one) {
+    const auto& [model_name, version, stats] = one;
+    if (stats.use_count() > 1) return false;
+    past_[{model_name, version}] += stats->totals();
+    return true;
+  });
+  leaving_.emplace_back(name, model.version(), model.kept_stats());
+}
+
+std::vector<ModelServer::Served> ModelServer::served() const {
+  const std::shared_lock lock(mutex_);
+  auto sums = past_;
+  for (const auto& [name, version, stats] : leaving_) sums[{name, version}] += stats->totals();
+  for (const auto& [name, state] : models_)
+    if (state.model != nullptr) sums[{name, state.model->version()}] += state.model->stats().totals();
+  std::vector<Served> all;
+  for (const auto& [key, totals] : sums) all.push_back({key.first, key.second, totals});
   return all;
 }
 

@@ -67,6 +67,12 @@ class ModelServer final : public InferenceService {
   void drain();
   // Those that are loaded, by name.
   std::vector<std::pair<std::string, std::shared_ptr<ServedModel>>> models() const;
+  // What each version of a model did since the server began, those that are gone included.
+  struct Served {
+    std::string model, version;
+    ServeStats::Totals totals;
+  };
+  std::vector<Served> served() const;
   // Called after each change of a variant, from the thread that decides; set before load().
   void on_switch(std::function<void(const std::string& model, const SwitchEvent&)> call) {
     on_switch_ = std::move(call);
@@ -89,6 +95,7 @@ class ModelServer final : public InferenceService {
   };
   std::shared_ptr<ServedModel> find(std::string_view model, std::string_view version,
                                     ServeStatus& status) const;
+  void remember(const std::string& name, const ServedModel& model);
   void control();
   void sense(bool resting);
   void tell_switches(const std::string& name, const ServedModel& model);
@@ -99,6 +106,10 @@ class ModelServer final : public InferenceService {
 
   mutable std::shared_mutex mutex_;  // of the models
   std::map<std::string, State, std::less<>> models_;
+  // Of models that are gone. Some of their requests may be on their way still, so what counts them is kept
+  // until nobody else holds it; then the sums suffice, however often a model is loaded.
+  std::map<std::pair<std::string, std::string>, ServeStats::Totals> past_;
+  std::vector<std::tuple<std::string, std::string, std::shared_ptr<const ServeStats>>> leaving_;
   bool draining_ = false;
   std::mutex loading_;  // one load at a time: two would slow each other and all who are served
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "base/clock.h"
@@ -27,6 +28,13 @@ double best_accuracy(const std::vector<ServedVariant>& variants) {
   double best = 0;
   for (const ServedVariant& one : variants) best = std::max(best, one.point.accuracy);
   return best;
+}
+
+// REQUIRES: all are judged by the same images
+ChoiceLimits limits_for(const std::vector<ServedVariant>& variants, const ServeOptions& options) {
+  ChoiceLimits limits = options.governor.limits;
+  if (limits.accuracy == 0) limits.accuracy = options.least_share * best_accuracy(variants);
+  return limits;
 }
 
 // How far from the limits the variants are.
@@ -60,7 +68,7 @@ Status nothing_left(const std::string& name, const std::vector<ServedVariant>& a
 
 ServedModel::ServedModel(ServedSource source, ServedSignature signature,
                          std::vector<std::shared_ptr<Backend>> backends, const ServeOptions& options,
-                         WeightSnapshot weights)
+                         const ChoiceLimits& limits, WeightSnapshot weights)
     : source_(std::move(source)),
       signature_(std::move(signature)),
       preprocessor_([&]() -> std::optional<Preprocessor> {
@@ -72,6 +80,7 @@ ServedModel::ServedModel(ServedSource source, ServedSignature signature,
       options_(options),
       weights_(std::move(weights)),
       warm_(std::make_shared<WarmSet>()),
+      limits_(limits),
       variants_(source_.variants),
       judged_by_(source_.judged_by) {}
 
@@ -80,8 +89,7 @@ Result<std::unique_ptr<ServedModel>> ServedModel::start(ServedSource source,
                                                         const ServeOptions& options) {
   ServeOptions used = options;
   const std::vector<ServedVariant> all = source.variants;
-  ChoiceLimits& limits = used.governor.limits;
-  if (limits.accuracy == 0) limits.accuracy = used.least_share * best_accuracy(all);
+  const ChoiceLimits limits = limits_for(all, options);
   leave_out(source.variants, limits);
   if (source.variants.empty()) return nothing_left(source.name, all, limits);
   LIMBER_ASSIGN(ServedSignature signature, signature_of(source.graph));
@@ -90,7 +98,7 @@ Result<std::unique_ptr<ServedModel>> ServedModel::start(ServedSource source,
   used.governor.workers = options.ready.workers;
   if (!signature.batched) used.ready.max_batch = 1;
   std::unique_ptr<ServedModel> model(new ServedModel(std::move(source), std::move(signature),
-                                                     std::move(backends), used, std::move(weights)));
+                                                     std::move(backends), used, limits, std::move(weights)));
   LIMBER_TRY(model->warm_up());
   model->start_threads();
   return model;
@@ -133,10 +141,12 @@ std::vector<int> ServedModel::warm_up_order() const {
 }
 
 void ServedModel::make_governor() {
-  governor_ = std::make_unique<Governor>(make_index(), options_.governor);
+  GovernorOptions options = options_.governor;
+  options.limits = limits_;
+  governor_ = std::make_unique<Governor>(make_index(), options);
   if (options_.governor.policy != Policy::kFixed) return;
   for (size_t i = 0; i < variants_.size(); ++i)
-    if (variants_[i].name == "original") governor_->use(make_index(), static_cast<int>(i));
+    if (variants_[i].name == "original") governor_->use(make_index(), static_cast<int>(i), limits_);
 }
 
 Status ServedModel::warm_up() {
@@ -242,8 +252,9 @@ void ServedModel::switch_to(const std::shared_ptr<const ReadyVariant>& to, const
   if (set->active == to) return;
   const std::string from = set->active->name();
   used_at_[to->number()] = ++switches_;
+  switched_at_ = now_seconds();
   publish(set->variants, to);
-  stats_.switched({unix_seconds(), from, to->name(), reason}, now_seconds() - asked_at);
+  stats_->switched({unix_seconds(), from, to->name(), reason}, now_seconds() - asked_at);
 }
 
 void ServedModel::activate(const Decision& decision, double now) {
@@ -280,32 +291,38 @@ void ServedModel::deploy() {
     if (!made.ok()) {
       problem_ = fmt::format("variant '{}' cannot be used: {}", variant.name, made.status().message());
       variants_[static_cast<size_t>(wanted.variant)].usable = false;
-      governor_->use(make_index(), warm()->active->number());
+      governor_->use(make_index(), warm()->active->number(), limits_);
       continue;
     }
     keep_warm(*made);
-    governor_->use(make_index(), governor_->active());
+    governor_->use(make_index(), governor_->active(), limits_);
+    // What stands in for it has just been switched to: that is a switch, too.
+    const double rest = switched_at_ + options_.governor.dwell_s - now_seconds();
+    if (rest > 0)
+      deploying_.wait_for(lock, std::chrono::duration<double>(rest),
+                          [&] { return over_ || to_deploy_.has_value(); });
+    if (over_) return;
     if (governor_->active() == wanted.variant) switch_to(*made, wanted.reason, asked_at);
   }
 }
 
 void ServedModel::tick(const Surroundings& around) {
-  Slowdown slowdown = meter_.read(around.now);
+  const Slowdown slowdown = meter_.read(around.now).within(options_.governor.budget_s);
   double overhead = 0, size = 1;
   std::string active;
   {
     const std::lock_guard lock(mutex_);
-    slowdown_ = slowdown.slowdown;
+    slowdown_ = slowdown;
     overhead = overhead_s_;
     size = size_;
     active = warm_->active->name();
   }
-  stats_.tick(around.now, unix_seconds(), around.load, around.expected_load, active);
+  stats_->tick(around.now, unix_seconds(), around.load, around.expected_load, active);
   const std::lock_guard lock(control_mutex_);
   // A tenth at least: where decoding takes all of the budget, the quickest variant is the answer, not none.
   if (std::isfinite(options_.governor.budget_s))
     governor_->set_budget(std::max(0.1 * options_.governor.budget_s, options_.governor.budget_s - overhead));
-  const Situation situation{around.now, slowdown, stats_.rate(), size, around.load, around.expected_load};
+  const Situation situation{around.now, slowdown, stats_->rate(), size, around.load, around.expected_load};
   const Decision decision = governor_->decide(situation);
   if (decision.changed) activate(decision, around.now);
   if (decision.nothing_fits && on_nothing_fits_) {
@@ -321,7 +338,7 @@ Status ServedModel::force(const std::string& variant) {
   for (const auto& one : set->variants) {
     if (one->name() != variant) continue;
     switch_to(one, "asked for", now_seconds());
-    governor_->use(make_index(), one->number());
+    governor_->use(make_index(), one->number(), limits_);
     return {};
   }
   return error(Code::kNotFound, "variant '{}' is not warm", variant);
@@ -329,11 +346,10 @@ Status ServedModel::force(const std::string& variant) {
 
 // The original where it is one of them: what shares of latency are of.
 double ServedModel::slowest_s() const {
-  const auto index = make_index();
   double slowest = 0;
   for (size_t i = 0; i < variants_.size(); ++i) {
     if (!variants_[i].usable) continue;
-    const double seconds = index->point(static_cast<int>(i)).latency_s;
+    const double seconds = governor_->index().point(static_cast<int>(i)).latency_s;
     if (variants_[i].name == "original") return seconds;
     slowest = std::max(slowest, seconds);
   }
@@ -342,12 +358,18 @@ double ServedModel::slowest_s() const {
 
 Status ServedModel::use_variants(std::vector<ServedVariant> variants, const std::string& judged_by) {
   const std::lock_guard lock(control_mutex_);
-  leave_out(variants, options_.governor.limits);
   for (const ServedVariant& variant : variants)
     if (source_.elastic != nullptr) LIMBER_TRY(check_variant(*source_.elastic, variant.variant));
+  std::vector<ServedVariant> all = variants;
+  if (judged_by == judged_by_)
+    for (const ServedVariant& one : variants_)
+      if (one.usable) all.push_back(one);
+  const ChoiceLimits limits = limits_for(all, options_);
+  leave_out(variants, limits);
   if (variants.empty()) return {};
-  if (judged_by != judged_by_)
-    for (ServedVariant& one : variants_) one.usable = false;
+  limits_ = limits;
+  for (ServedVariant& one : variants_)
+    one.usable &= judged_by == judged_by_ && one.point.accuracy >= limits.accuracy;
   judged_by_ = judged_by;
   for (ServedVariant& variant : variants) {
     const auto known = std::find_if(variants_.begin(), variants_.end(),
@@ -359,7 +381,7 @@ Status ServedModel::use_variants(std::vector<ServedVariant> variants, const std:
       known->usable = true;
     }
   }
-  governor_->use(make_index(), governor_->active());
+  governor_->use(make_index(), governor_->active(), limits_);
   return {};
 }
 
@@ -388,7 +410,8 @@ ServedModel::View ServedModel::view() const {
   View view{.active = warm_->active->name(), .estimated_s = warm_->active->seconds()};
   view.accuracy = variants_[static_cast<size_t>(warm_->active->number())].point.accuracy;
   view.budget_s = options_.governor.budget_s;
-  view.slowdown = slowdown_;
+  view.least_accuracy = limits_.accuracy;
+  view.slowdown = slowdown_.slowdown;
   view.queue = queue_.size();
   view.queue_limit = options_.queue_limit;
   view.policy = options_.governor.policy;

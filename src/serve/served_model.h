@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,6 +17,7 @@
 #include "serve/governor.h"
 #include "serve/ready_variant.h"
 #include "serve/request.h"
+#include "serve/rescue.h"
 #include "serve/service.h"
 #include "serve/stats.h"
 
@@ -32,8 +34,9 @@ struct ServeOptions {
   // workers.
   size_t warm_limit = 8;
   // Where no least accuracy is given: variants below this share of the best one's accuracy are left out. In
-  // time and wrong is worth less than late.
-  double least_share = 0;
+  // time and wrong is worth less than late; what counts as wrong is the user's to say, three quarters is a
+  // guess.
+  double least_share = 0.75;
   // When this becomes true, getting ready ends with what is ready. Null: never.
   const std::atomic<bool>* stop = nullptr;
 };
@@ -81,6 +84,7 @@ class ServedModel {
   struct View {
     std::string active;
     double estimated_s = 0, accuracy = 0, budget_s = 0, slowdown = 1;
+    double least_accuracy = 0;  // of what may be chosen
     size_t queue = 0, queue_limit = 0, warm_bytes = 0;
     struct Entry {
       std::string name;
@@ -92,7 +96,9 @@ class ServedModel {
     Policy policy = Policy::kFixed;
   };
   View view() const;
-  const ServeStats& stats() const { return stats_; }
+  const ServeStats& stats() const { return *stats_; }
+  // For who wants to know what it did when it is gone.
+  std::shared_ptr<const ServeStats> kept_stats() const { return stats_; }
 
  private:
   // What workers choose from; never changes once it is made.
@@ -109,14 +115,15 @@ class ServedModel {
   };
 
   ServedModel(ServedSource source, ServedSignature signature, std::vector<std::shared_ptr<Backend>> backends,
-              const ServeOptions& options, WeightSnapshot weights);
+              const ServeOptions& options, const ChoiceLimits& limits, WeightSnapshot weights);
   Status warm_up();
   void start_threads();
   void work(int worker);
   std::optional<Work> take(std::vector<Ticket>& late);
   size_t rows_at_once(const ReadyVariant& with, const Ticket& first, double now) const;
   void drop_late(double now, std::vector<Ticket>& late);
-  std::shared_ptr<const ReadyVariant> variant_for(const Ticket& ticket, double now, bool& rescued) const;
+  double time_left(const Ticket& ticket, double now) const;
+  std::shared_ptr<const ReadyVariant> variant_for_head(double now, bool& rescued) const;
   void serve(int worker, Work work);
   void compute_several(int worker, Work& work, std::vector<InferResponse>& responses);
   Status compute_one(int worker, Work& work, InferResponse& response);
@@ -147,7 +154,7 @@ class ServedModel {
   const ServeOptions options_;
   const WeightSnapshot weights_;
 
-  ServeStats stats_;
+  const std::shared_ptr<ServeStats> stats_ = std::make_shared<ServeStats>();
   SlowdownMeter meter_;
 
   mutable std::mutex mutex_;  // of the queue, the warm set and what follows
@@ -155,17 +162,19 @@ class ServedModel {
   std::deque<Ticket> queue_;
   std::shared_ptr<const WarmSet> warm_;
   bool stopping_ = false;
-  double slowdown_ = 1;    // as of the last tick
+  Slowdown slowdown_;      // as of the last tick
   double overhead_s_ = 0;  // of a request beside waiting and computing: decoding, copying; a running mean
   double size_ = 1;        // of a request, in rows computed one by one; a running mean
 
   mutable std::mutex control_mutex_;  // of what decides; taken before mutex_
+  ChoiceLimits limits_;               // those that were asked for, and the least accuracy
   std::vector<ServedVariant> variants_;
   std::string judged_by_;
   std::string problem_;
   std::map<int, int> used_at_;  // variant -> when it was active last, as a count of switches
   std::unique_ptr<Governor> governor_;
   int switches_ = 0;
+  double switched_at_ = -std::numeric_limits<double>::infinity();
   std::function<void(double)> on_nothing_fits_;
 
   std::condition_variable deploying_;  // something is to be made ready, or it is all over

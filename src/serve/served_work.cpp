@@ -21,7 +21,7 @@ InferResponse ServedModel::refusal_of(const InferRequest& request, ServeStatus s
 void ServedModel::infer(InferRequest request, InferDone done) {
   const double now = now_seconds();
   if (request.received == 0) request.received = now;
-  stats_.arrived(now);
+  stats_->arrived(now);
   Ticket ticket{std::move(request), std::move(done)};
   ServeStatus status =
       check_request(signature_, ticket.request, preprocessor_.has_value(), kMaxRows, ticket.rows);
@@ -31,7 +31,7 @@ void ServedModel::infer(InferRequest request, InferDone done) {
       status = {Refusal::kUnavailable, "the server is shutting down", 1};
     } else if (queue_.size() >= options_.queue_limit) {
       // When half of what waits is done there is room again.
-      const double each = warm_->active->seconds() * slowdown_ / options_.ready.workers;
+      const double each = warm_->active->seconds() * slowdown_.slowdown / options_.ready.workers;
       status = {Refusal::kOverloaded,
                 fmt::format("{} requests wait already; that is the limit", queue_.size()),
                 std::max(0.001, each * static_cast<double>(queue_.size()) / 2)};
@@ -40,7 +40,7 @@ void ServedModel::infer(InferRequest request, InferDone done) {
     }
   }
   if (status.ok()) return waiting_.notify_one();
-  stats_.refused(status.refusal);
+  stats_->refused(status.refusal);
   ticket.done(refusal_of(ticket.request, std::move(status)));
 }
 
@@ -50,7 +50,7 @@ void ServedModel::work(int worker) {
   while (true) {
     std::optional<Work> next = take(late);
     for (Ticket& ticket : late) {
-      stats_.refused(Refusal::kTooLate);
+      stats_->refused(Refusal::kTooLate);
       ticket.done(
           refusal_of(ticket.request, {Refusal::kTooLate, "its deadline passed before it was its turn"}));
     }
@@ -68,7 +68,7 @@ std::optional<ServedModel::Work> ServedModel::take(std::vector<Ticket>& late) {
   drop_late(now, late);
   if (queue_.empty()) return stopping_ && late.empty() ? std::nullopt : std::optional(Work{});
   Work work;
-  work.with = variant_for(queue_.front(), now, work.rescued);
+  work.with = variant_for_head(now, work.rescued);
   const size_t count = rows_at_once(*work.with, queue_.front(), now);
   for (size_t i = 0; i < count; ++i) {
     work.tickets.push_back(std::move(queue_.front()));
@@ -82,7 +82,7 @@ std::optional<ServedModel::Work> ServedModel::take(std::vector<Ticket>& late) {
 void ServedModel::drop_late(double now, std::vector<Ticket>& late) {
   const ReadyVariant& quickest = *warm_->variants.front();
   const auto least = [&](const Ticket& one) {
-    return quickest.seconds_of(one.rows) * std::min(1.0, slowdown_);
+    return quickest.seconds_of(one.rows) * std::min(1.0, slowdown_.slowdown);
   };
   while (!queue_.empty() && now + least(queue_.front()) > queue_.front().request.deadline) {
     late.push_back(std::move(queue_.front()));
@@ -90,21 +90,35 @@ void ServedModel::drop_late(double now, std::vector<Ticket>& late) {
   }
 }
 
-std::shared_ptr<const ReadyVariant> ServedModel::variant_for(const Ticket& ticket, double now,
-                                                             bool& rescued) const {
-  const Policy policy = options_.governor.policy;
-  if (policy == Policy::kFixed || policy == Policy::kReactive) return warm_->active;
+double ServedModel::time_left(const Ticket& ticket, double now) const {
   const double due = std::min(ticket.request.deadline, ticket.request.received + options_.governor.budget_s);
-  const double left = due - now - overhead_s_;
-  const auto takes = [&](const ReadyVariant& one) { return slowdown_ * one.seconds_of(ticket.rows); };
-  if (takes(*warm_->active) <= left) return warm_->active;
-  // The slowest that is quick enough. When none is, it is late anyway: the active one for the sake of the
-  // answer, unless it makes others late.
+  return due - now - overhead_s_;
+}
+
+// The slowest variant, up to the active one, by which the head of the queue and those behind it are in time.
+std::shared_ptr<const ReadyVariant> ServedModel::variant_for_head(double now, bool& rescued) const {
+  const Policy policy = options_.governor.policy;
+  const auto& [variants, active] = *warm_;
+  if (policy == Policy::kFixed || policy == Policy::kReactive) return active;
+  const Ticket& head = queue_.front();
+  const double quickest_s = slowdown_.slowdown * variants.front()->seconds();
+  std::vector<Waiting> waiting;
+  for (const Ticket& ticket : queue_) waiting.push_back({time_left(ticket, now), ticket.rows});
+  const double turn_s = longest_turn(waiting, options_.ready.workers, slowdown_.stall_s, quickest_s);
+  const double left = waiting.front().left_s;
+  const auto in_time = [&](const ReadyVariant& one) {
+    return slowdown_.predict(one.seconds_of(head.rows)) <= left &&
+           slowdown_.slowdown * one.seconds() <= turn_s;
+  };
+  if (in_time(*active)) return active;
   std::shared_ptr<const ReadyVariant> best;
-  for (const auto& one : warm_->variants)
-    if (takes(*one) <= left && one->seconds() <= warm_->active->seconds()) best = one;
-  if (best == nullptr) best = queue_.size() > 1 ? warm_->variants.front() : warm_->active;
-  rescued = best != warm_->active;
+  for (const auto& one : variants)
+    if (in_time(*one) && one->seconds() <= active->seconds()) best = one;
+  // The quickest when it has a chance, or when others wait: else it is late anyway, and the active one is for
+  // the sake of the answer.
+  const bool a_chance = slowdown_.slowdown * variants.front()->seconds_of(head.rows) <= left;
+  if (best == nullptr) best = a_chance || queue_.size() > 1 ? variants.front() : active;
+  rescued = best != active;
   return best;
 }
 
@@ -116,10 +130,9 @@ size_t ServedModel::rows_at_once(const ReadyVariant& with, const Ticket& first, 
   while (singles < queue_.size() && queue_[singles].rows == 1) ++singles;
   const auto workers = static_cast<size_t>(options_.ready.workers);
   int64_t batch = with.batch_for(static_cast<int64_t>((singles + workers - 1) / workers));
-  const double due = std::min(first.request.deadline, first.request.received + options_.governor.budget_s);
   // Unless it is late in any case: then those behind it count.
-  const double left = due - now - overhead_s_;
-  if (slowdown_ * with.seconds(batch) > left && slowdown_ * with.seconds() <= left) batch = 1;
+  const double left = time_left(first, now), slowdown = slowdown_.slowdown;
+  if (slowdown * with.seconds(batch) > left && slowdown * with.seconds() <= left) batch = 1;
   return static_cast<size_t>(batch);
 }
 
@@ -202,10 +215,10 @@ void ServedModel::finish(Work& work, std::vector<InferResponse>& responses) {
     response.compute_s = work.run_s;
     if (response.status.ok()) {
       const bool late = latency > options_.governor.budget_s || ended > request.deadline;
-      stats_.done({latency, response.queue_s, response.compute_s, work.tickets[i].rows, late, work.rescued});
+      stats_->done({latency, response.queue_s, response.compute_s, work.tickets[i].rows, late, work.rescued});
     } else {
       response.outputs.clear();
-      stats_.refused(response.status.refusal);
+      stats_->refused(response.status.refusal);
     }
   }
   // The variant goes before answers do: who is told that a request is over finds nothing of it left.

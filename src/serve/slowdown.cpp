@@ -1,6 +1,7 @@
 #include "serve/slowdown.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace limber {
 namespace {
@@ -24,21 +25,30 @@ void SlowdownMeter::add(double now, double estimated_s, double actual_s) {
 
 Slowdown SlowdownMeter::read(double now) {
   const std::lock_guard lock(mutex_);
+  // The newest first.
   const auto each_recent = [&](auto&& use) {
-    for (size_t i = 0; i < count_; ++i)
-      if (now - ring_[i].time <= kMaxAge) use(ring_[i]);
+    for (size_t i = 1; i <= count_; ++i) {
+      const Sample& sample = ring_[(next_ + kWindow - i) % kWindow];
+      if (now - sample.time <= kMaxAge) use(sample);
+    }
   };
-  scratch_.clear();
-  each_recent([&](const Sample& s) { scratch_.push_back(s.actual_s / s.estimated_s); });
-  if (scratch_.empty()) {
-    last_.samples = 0;
-    return last_;
-  }
-  last_.samples = scratch_.size();
-  last_.slowdown = quantile(scratch_, 0.5);
-  scratch_.clear();
-  each_recent([&](const Sample& s) { scratch_.push_back(s.actual_s - last_.slowdown * s.estimated_s); });
-  last_.stall_s = std::max(0.0, quantile(scratch_, 0.9));
+  ratios_.clear();
+  each_recent([&](const Sample& s) { ratios_.push_back(s.actual_s / s.estimated_s); });
+  last_.samples = ratios_.size();
+  if (ratios_.empty()) return last_;
+  std::vector<double>& values = scratch_;
+  values.assign(ratios_.begin(),
+                ratios_.begin() + static_cast<std::ptrdiff_t>(std::min(kNewest, ratios_.size())));
+  const double newest = quantile(values, 0.5);
+  const double median = quantile(ratios_, 0.5);
+  // Of a normal distribution: a standard deviation is 0.74 of the distance between the quartiles, and the
+  // median of n values is wrong by 1.25 standard deviations by the root of n.
+  const double quartiles = quantile(ratios_, 0.75) - quantile(ratios_, 0.25);
+  last_.slowdown = std::max(median, newest);
+  last_.error = 0.93 * quartiles / std::sqrt(static_cast<double>(last_.samples)) / std::max(median, 1e-9);
+  values.clear();
+  each_recent([&](const Sample& s) { values.push_back(s.actual_s - median * s.estimated_s); });
+  last_.stall_s = std::max(0.0, quantile(values, 0.95));
   return last_;
 }
 

@@ -26,6 +26,22 @@ uint64_t ServeStats::Totals::all_refused() const {
   return std::accumulate(refused.begin(), refused.end(), uint64_t{0});
 }
 
+ServeStats::Totals& ServeStats::Totals::operator+=(const Totals& other) {
+  requests += other.requests;
+  answered += other.answered;
+  late += other.late;
+  rescued += other.rescued;
+  rows += other.rows;
+  switches += other.switches;
+  for (size_t i = 0; i < refused.size(); ++i) refused[i] += other.refused[i];
+  for (size_t i = 0; i < latency.size(); ++i) latency[i] += other.latency[i];
+  latency_sum_s += other.latency_sum_s;
+  queue_sum_s += other.queue_sum_s;
+  compute_sum_s += other.compute_sum_s;
+  switch_sum_s += other.switch_sum_s;
+  return *this;
+}
+
 void ServeStats::arrived(double now) {
   const std::lock_guard lock(mutex_);
   ++totals_.requests;

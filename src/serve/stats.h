@@ -61,6 +61,7 @@ class ServeStats {
     std::array<uint64_t, kBuckets.size() + 1> latency{};
     double latency_sum_s = 0, queue_sum_s = 0, compute_sum_s = 0, switch_sum_s = 0;
     uint64_t all_refused() const;
+    Totals& operator+=(const Totals& other);
   };
   Totals totals() const;
 

@@ -37,7 +37,7 @@ TEST(ServingTrial, CountsEveryRequestOfBothPoliciesInEachPhase) {
   const Status found = (*trial)->find_budget();
   ASSERT_TRUE(found.ok()) << found.message();
   for (const auto& [name, policy] :
-       {std::pair("fixed", Policy::kFixed), std::pair("elastic", Policy::kForecast)}) {
+       {std::pair("fixed", Policy::kFixed), std::pair("elastic", Policy::kFeedback)}) {
     const Status played = (*trial)->play(name, policy);
     ASSERT_TRUE(played.ok()) << played.message();
   }

@@ -1,16 +1,9 @@
 #include "jobs/serve_job.h"
 
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
-
-#include <csignal>
-
-#include "grpc_service.grpc.pb.h"
 #include "record/record_file.h"
 #include "record/serve_records.h"
 #include "tests/jobs/elastic.h"
-#include "tests/jobs/served.h"
-#include "tests/serve/http/tls_client.h"
+#include "tests/jobs/served_grpc.h"
 
 namespace limber {
 namespace {
@@ -19,66 +12,18 @@ using test::binary_output;
 using test::binary_request;
 using test::contains;
 using test::elastify_in_time;
+using test::grpc_request;
+using test::GrpcClient;
 using test::json_body;
 using test::kWithGrpc;
 using test::Listener;
+using test::refused_options;
 using test::serve_options;
 using test::served_input;
 using test::ServedJob;
 using test::small_job;
 using test::write_served;
 using test::write_tiny;
-
-// --- gRPC, as a client sees it --------------------------------------------------------------------------
-
-class GrpcClient {
- public:
-  explicit GrpcClient(int port, const std::shared_ptr<grpc::ChannelCredentials>& credentials =
-                                    grpc::InsecureChannelCredentials()) {
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own
-    stub_ = inference::GRPCInferenceService::NewStub(
-        grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(port), credentials, arguments));
-  }
-  grpc::Status infer(const inference::ModelInferRequest& request, inference::ModelInferResponse& response) {
-    grpc::ClientContext context;
-    prepare(context);
-    return stub_->ModelInfer(&context, request, &response);
-  }
-  grpc::StatusCode metadata() {
-    grpc::ClientContext context;
-    prepare(context);
-    inference::ServerMetadataResponse response;
-    return stub_->ServerMetadata(&context, {}, &response).error_code();
-  }
-  grpc::StatusCode live() {
-    grpc::ClientContext context;
-    prepare(context);
-    inference::ServerLiveResponse response;
-    return stub_->ServerLive(&context, {}, &response).error_code();
-  }
-  std::string token;
-
- private:
-  void prepare(grpc::ClientContext& context) const {
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
-    if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
-  }
-  std::unique_ptr<inference::GRPCInferenceService::Stub> stub_;
-};
-
-// The same numbers as `http` sends.
-inference::ModelInferRequest grpc_request(const std::string& model, const test::ServedInput& input,
-                                          const test::BinaryRequest& http) {
-  inference::ModelInferRequest request;
-  request.set_model_name(model);
-  auto& tensor = *request.add_inputs();
-  tensor.set_name(input.name);
-  tensor.set_datatype("FP32");
-  tensor.mutable_shape()->Add(input.shape.begin(), input.shape.end());
-  request.add_raw_input_contents(http.body.substr(http.body.size() - input.elements * sizeof(float)));
-  return request;
-}
 
 // --- answers --------------------------------------------------------------------------------------------
 
@@ -200,6 +145,12 @@ TEST(ServeJob, LoadsAndUnloadsOnRequest) {
     EXPECT_TRUE(json_body(reply).contains("error")) << reply.body;
   }
   EXPECT_EQ(client.get("/v2/health/ready").status, 200);
+  // In the end it tells what both did.
+  const auto outcome = server.stop();
+  ASSERT_TRUE(outcome.ok());
+  ASSERT_EQ(outcome->models.size(), 2U);
+  EXPECT_EQ(outcome->models[1].model, "b");
+  EXPECT_EQ(outcome->models[1].totals.answered, 1U);
 }
 
 // --- what it says of itself -----------------------------------------------------------------------------
@@ -227,7 +178,7 @@ TEST(ServeJob, MetricsAndStatusHaveTheNamesThatAreDocumented) {
     EXPECT_TRUE(contains(metrics, part)) << part << "\n" << metrics;
   EXPECT_EQ(scraper.get("/v2").status, 404) << "the metrics' port shows metrics alone";
   const auto status = json_body(client.get("/v2/limber/status"));
-  EXPECT_EQ(status["policy"], "forecast");
+  EXPECT_EQ(status["policy"], "feedback");
   ASSERT_EQ(status["models"].size(), 1U);
   const auto& model = status["models"][0];
   EXPECT_EQ(model["name"], "elastic");
@@ -279,7 +230,7 @@ TEST(ServeJob, SwitchesAreRecorded) {
 TEST(ServeJob, PoorVariantsAreLeftOutUnlessAskedFor) {
   const Folder folder;
   ServeJobOptions job = serve_options(write_served(folder / "elastic"));
-  job.serving.least_share = ServeJobOptions().serving.least_share;
+  job.serving.least_share = ServeOptions().least_share;
   ServedJob server(job);
   ASSERT_TRUE(server.ready());
   Client client(server.port());
@@ -324,121 +275,6 @@ TEST(ServeJob, NotesWhatABudgetCannotDo) {
   EXPECT_TRUE(contains(server.notes(), "tiny: there is one variant")) << server.notes();
   EXPECT_TRUE(contains(server.notes(), "every answer will be late")) << server.notes();
   EXPECT_FALSE(contains(server.notes(), "may ask")) << "this machine only: " << server.notes();
-}
-
-// --- who may ask ----------------------------------------------------------------------------------------
-
-TEST(ServeJob, TheTokenIsAskedForOnBothTransports) {
-  const Folder folder;
-  ServeJobOptions job = serve_options(write_tiny(folder));
-  job.access.token_file = folder.write("token", "s3cret\nsecond line\n");
-  for (const bool open_health : {false, true}) {
-    job.access.open_health = open_health;
-    ServedJob server(job);
-    ASSERT_TRUE(server.ready());
-    EXPECT_EQ(Client(server.port()).get("/v2").status, 401);
-    EXPECT_EQ(Client(server.port()).get("/v2", "Authorization: Bearer second line\r\n").status, 401);
-    EXPECT_EQ(Client(server.port()).get("/v2", "Authorization: Bearer s3cret\r\n").status, 200);
-    EXPECT_EQ(Client(server.port()).get("/v2/health/live").status, open_health ? 200 : 401);
-    if (!kWithGrpc) continue;
-    GrpcClient client(server.serving().grpc_port);
-    EXPECT_EQ(client.metadata(), grpc::StatusCode::UNAUTHENTICATED);
-    inference::ModelInferResponse response;
-    EXPECT_EQ(client.infer({}, response).error_code(), grpc::StatusCode::UNAUTHENTICATED);
-    EXPECT_EQ(client.live(), open_health ? grpc::StatusCode::OK : grpc::StatusCode::UNAUTHENTICATED);
-    client.token = "s3cret";
-    EXPECT_EQ(client.metadata(), grpc::StatusCode::OK);
-    client.token = "s3cre";
-    EXPECT_EQ(client.metadata(), grpc::StatusCode::UNAUTHENTICATED);
-  }
-}
-
-std::shared_ptr<grpc::ChannelCredentials> tls_credentials(const Certificate& authority,
-                                                          const Certificate* own) {
-  const auto text = [](const std::string& file) { return *os_files().read(file, 1 << 20); };
-  grpc::SslCredentialsOptions options;
-  options.pem_root_certs = text(authority.certificate_file);
-  if (own != nullptr) {
-    options.pem_cert_chain = text(own->certificate_file);
-    options.pem_private_key = text(own->key_file);
-  }
-  return grpc::SslCredentials(options);
-}
-
-TEST(ServeJob, CertificatesAreAskedForOnBothTransports) {
-  std::signal(SIGPIPE, SIG_IGN);  // OpenSSL's sockets know no other way
-  const Folder folder;
-  const Certificate authority = make_certificate(folder.path(), "authority");
-  const Certificate own = make_certificate(folder.path(), "server", &authority);
-  const Certificate client = make_certificate(folder.path(), "client", &authority);
-  ServeJobOptions job = serve_options(write_tiny(folder));
-  job.access.certificate = own.certificate_file;
-  job.access.key = own.key_file;
-  job.access.client_authority = authority.certificate_file;
-  ServedJob server(job);
-  ASSERT_TRUE(server.ready());
-  const std::string get = "GET /v2 HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n";
-  EXPECT_TRUE(tls_exchange(server.port(), authority, &client, get).starts_with("HTTP/1.1 200 "));
-  EXPECT_TRUE(tls_exchange(server.port(), authority, nullptr, get).starts_with("HTTP/1.1 401 "));
-  Client plain(server.port());
-  plain.send(get);
-  EXPECT_EQ(plain.receive().status, 0);
-  if (!kWithGrpc) return;
-  const int port = server.serving().grpc_port;
-  EXPECT_EQ(GrpcClient(port, tls_credentials(authority, &client)).metadata(), grpc::StatusCode::OK);
-  EXPECT_EQ(GrpcClient(port, tls_credentials(authority, nullptr)).metadata(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_EQ(GrpcClient(port).metadata(), grpc::StatusCode::UNAVAILABLE);
-}
-
-// What run_serve() says to options that it must refuse before anything is loaded.
-std::string refusal(const ServeJobOptions& job) {
-  Listener listener;
-  const auto outcome = run_serve(job, listener.control(), [](const Serving&) { ADD_FAILURE() << "serves"; });
-  EXPECT_FALSE(outcome.ok());
-  EXPECT_TRUE(listener.shares.empty()) << listener.stage;
-  return outcome.status().message();
-}
-
-TEST(ServeJob, FilesOfAccessThatAreNoneAreRefusedBeforeAnythingListens) {
-  const Folder folder;
-  const Certificate own = make_certificate(folder.path(), "server");
-  const auto with = [&](auto change) {
-    ServeJobOptions job = serve_options("builtin:resnet8");
-    job.access.certificate = own.certificate_file;
-    job.access.key = own.key_file;
-    change(job.access);
-    return refusal(job);
-  };
-  const std::string nothing = folder / "nothing", junk = folder.write("junk", "no PEM");
-  const std::string empty = folder.write("empty", "\n"), spaces = folder.write("spaces", "two words\n");
-  for (const auto& [message, parts] : std::vector<std::pair<std::string, std::vector<std::string>>>{
-           {with([&](ServeAccess& a) { a.token_file = nothing; }), {nothing, "first line is the token"}},
-           {with([&](ServeAccess& a) { a.token_file = empty; }), {empty, "openssl rand"}},
-           {with([&](ServeAccess& a) { a.token_file = spaces; }), {spaces, "no client can send it"}},
-           {with([&](ServeAccess& a) { a.certificate = nothing; }), {nothing}},
-           {with([&](ServeAccess& a) { a.certificate = junk; }), {junk, "expected a certificate in PEM"}},
-           {with([&](ServeAccess& a) { a.key = junk; }), {junk, "private key in PEM"}},
-           {with([&](ServeAccess& a) { a.client_authority = nothing; }), {nothing}},
-           {with([&](ServeAccess& a) { a.client_authority = junk; }), {junk, "expected certificates in PEM"}},
-           {with([&](ServeAccess& a) { a.key = ""; }), {own.certificate_file, "TLS needs both"}},
-           {with([&](ServeAccess& a) {
-              a.certificate = a.key = "";
-              a.client_authority = own.certificate_file;
-            }),
-            {own.certificate_file, "give certificate and key as well"}}}) {
-    for (const std::string& part : parts) EXPECT_TRUE(contains(message, part)) << part << " in: " << message;
-  }
-}
-
-TEST(ServeJob, WarnsOfAServerThatIsOpenToTheNetwork) {
-  ServeAccess access;
-  EXPECT_EQ(access_warning(access), "");
-  access.address = "0.0.0.0";
-  EXPECT_TRUE(contains(access_warning(access), "everybody who reaches 0.0.0.0"));
-  access.token_file = "token";
-  EXPECT_TRUE(contains(access_warning(access), "can be read by whoever sees the traffic"));
-  access.certificate = "c.pem";
-  EXPECT_EQ(access_warning(access), "");
 }
 
 // --- what cannot work -----------------------------------------------------------------------------------
@@ -531,13 +367,13 @@ TEST(ServeJob, APortThatIsTakenIsNamed) {
   ASSERT_TRUE(first.ready());
   ServeJobOptions second = serve_options(folder / "tiny.onnx");
   second.http.port = first.port();
-  const std::string http = refusal(second);
+  const std::string http = refused_options(second);
   EXPECT_TRUE(contains(http, fmt::format("port {}", first.port()))) << http;
   EXPECT_TRUE(contains(http, "choose another port")) << http;
   if (!kWithGrpc) return;
   second.http.port = 0;
   second.grpc.port = static_cast<uint16_t>(first.serving().grpc_port);
-  const std::string grpc = refusal(second);
+  const std::string grpc = refused_options(second);
   EXPECT_TRUE(contains(grpc, fmt::format(":{}", first.serving().grpc_port))) << grpc;
   EXPECT_TRUE(contains(grpc, "choose another port")) << grpc;
 }

@@ -51,6 +51,7 @@ struct Fixture {
     options.version = "1.2.3";
     options.model.governor.policy = policy;
     options.model.governor.budget_s = 0.5;
+    options.model.least_share = 0;  // all variants, however they were judged
     server = std::make_unique<ModelServer>(repository, std::make_unique<DialSensor>(others), options);
   }
   std::atomic<double> others = 0;
@@ -108,6 +109,7 @@ TEST(ModelServer, SaysHowFarFromTheLimitsAModelIs) {
 TEST(ModelServer, GettingReadyEndsEarlyWhenNobodyWantsItAnyMore) {
   Fixture f;
   ModelServerOptions options;
+  options.model.least_share = 0;
   const std::atomic<bool> stop = true;
   options.model.stop = &stop;
   ModelServer server(f.repository, std::make_unique<DialSensor>(f.others), options);
@@ -136,6 +138,33 @@ TEST(ModelServer, AFailedLoadLeavesWhatWasThere) {
   EXPECT_TRUE(f.server->model_ready("m", "2").ok());
   ASSERT_TRUE(f.server->unload("m").ok());
   EXPECT_EQ(ask(*f.server, request_for(source, test::random_images(1))).status.refusal, Refusal::kNotFound);
+}
+
+TEST(ModelServer, CountsWhatModelsDidThatAreGone) {
+  Fixture f;
+  const auto source = test::elastic_source(1);
+  const auto ask_for = [&](int requests) {
+    for (int i = 0; i < requests; ++i)
+      ASSERT_TRUE(ask(*f.server, request_for(source, test::random_images(1))).status.ok());
+  };
+  ASSERT_TRUE(f.server->load("m").ok());
+  ask_for(3);
+  ASSERT_TRUE(f.server->load("m").ok());  // the same version once more
+  ask_for(2);
+  ASSERT_TRUE(f.server->unload("m").ok());
+  f.repository.version = 2;
+  ASSERT_TRUE(f.server->load("m").ok());
+  ask_for(1);
+  for (const bool drained : {false, true}) {
+    if (drained) f.server->drain();
+    const auto served = f.server->served();
+    ASSERT_EQ(served.size(), 2U);
+    EXPECT_EQ(served[0].version, "1");
+    EXPECT_EQ(served[0].totals.answered, 5U);
+    EXPECT_EQ(served[0].totals.rows, 10U);  // two images each
+    EXPECT_EQ(served[1].version, "2");
+    EXPECT_EQ(served[1].totals.requests, 1U);
+  }
 }
 
 TEST(ModelServer, ReloadingUnderLoadLosesNothing) {

@@ -39,6 +39,7 @@ ServeOptions options_with(Policy policy, double budget_s = 10) {
   options.governor.policy = policy;
   options.governor.budget_s = budget_s;
   options.ready.workers = 2;
+  options.least_share = 0;  // all variants, however they were judged
   return options;
 }
 
@@ -278,6 +279,29 @@ TEST(ServedModel, AccuraciesOfDifferentImagesAreNotCompared) {
   ASSERT_TRUE(model->use_variants(found, "128 images").ok());
   for (int i = 0; i < 100; ++i) model->tick({.now = now_seconds() + i});
   EXPECT_NE(model->view().active, source.variants[0].name);
+}
+
+// What is too poor to answer is a share of the best, of those that the same images judged.
+TEST(ServedModel, TheLeastAccuracyFollowsWhatIsKnown) {
+  ServedSource source = elastic_source(1);  // 0.95, 0.76, 0.57, 0.38
+  source.judged_by = "64 images";
+  ServeOptions options = options_with(Policy::kFeedback);
+  options.least_share = 0.75;
+  const auto model = *ServedModel::start(source, served_backends(), options);
+  EXPECT_EQ(model->view().pool.size(), 2U);
+  EXPECT_DOUBLE_EQ(model->view().least_accuracy, 0.75 * 0.95);
+  // Harder images: half of the accuracy, and so half of what is asked for.
+  std::vector<ServedVariant> found = source.variants;
+  for (ServedVariant& one : found) one.point.accuracy /= 2;
+  ASSERT_TRUE(model->use_variants(found, "128 images").ok());
+  EXPECT_DOUBLE_EQ(model->view().least_accuracy, 0.75 * 0.95 / 2);
+  for (int i = 0; i < 100; ++i) model->tick({.now = now_seconds() + i});
+  EXPECT_EQ(model->view().active, "original");
+  // A better one makes those too poor that were good enough.
+  found.resize(1);
+  found[0].point.accuracy = 0.9;
+  ASSERT_TRUE(model->use_variants(found, "128 images").ok());
+  EXPECT_DOUBLE_EQ(model->view().least_accuracy, 0.75 * 0.9);
 }
 
 TEST(ServedModel, WhatCannotBeServedIsRefusedAtTheStart) {
