@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kPredictBatch = 32;
+constexpr int64_t kPredictBatch = 32;  // images: more at once are hardly faster, and take their memory
 
 // By name, so that the order does not depend on the file system.
 Result<std::vector<std::string>> images_in(const std::string& folder) {
@@ -103,6 +103,11 @@ Result<std::optional<PredictResult>> run_predict(const PredictJobOptions& option
   LIMBER_ASSIGN(const int64_t outputs, count_classes(classifier.model.graph));
   if (outputs < 2)
     return invalid("{} gives one number for an image; a classifier tells 2 classes or more", o.model);
+  if (!o.classes.empty() && static_cast<int64_t>(o.classes.size()) != outputs)
+    return invalid(
+        "{} names are given for classes (labels), and {} tells {} apart; one for each is needed, in "
+        "their order",
+        o.classes.size(), o.model, outputs);
   LIMBER_ASSIGN(const Preprocessor preprocessor, Preprocessor::make(classifier.input));
   Model model = classifier.model;
   model.graph = logits_of(model.graph);

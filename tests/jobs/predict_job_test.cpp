@@ -64,6 +64,9 @@ TEST(PredictJob, RefusesNothingAndEmptyFolders) {
   expect_failure(run_predict(tiny_prediction(model, {})), Code::kInvalidArgument, {"which images"});
   expect_failure(run_predict(tiny_prediction(model, {folder / "empty"})), Code::kNotFound,
                  {"holds no images"});
+  PredictJobOptions few = tiny_prediction(model, {folder.write_image("x.png", 9, 16)});
+  few.classes = {"cat", "dog"};
+  expect_failure(run_predict(few), Code::kInvalidArgument, {"2 names", "tells 10 apart"});
 }
 
 }  // namespace
