@@ -1,7 +1,6 @@
 // limber elastify: from a model to one that can change its shape.
 #include <fmt/core.h>
 
-#include <charconv>
 #include <sstream>
 
 #include "cli/commands.h"
@@ -75,12 +74,10 @@ std::string parse_shares(const std::string& text, std::vector<double>& to) {
   to.clear();
   std::istringstream words(text);
   for (std::string word; std::getline(words, word, ',');) {
-    double percent = 0;
-    const auto [stop, problem] = std::from_chars(word.data(), word.data() + word.size(), percent);
-    const bool ends = std::string_view(stop, static_cast<size_t>(word.data() + word.size() - stop)) == "%";
-    if (problem != std::errc() || !ends || !(percent > 0 && percent <= 100))
+    double seconds = 0, share = 0;
+    if (!parse_latency(word, seconds, share).empty() || share == 0)
       return fmt::format("'{}' should be a share of the original's latency, as in 60%", word);
-    to.push_back(percent / 100);
+    to.push_back(share);
   }
   return to.empty() ? "there should be a share of the original's latency, as in 60%" : "";
 }

@@ -5,7 +5,7 @@
 #include "cli/console.h"
 #include "cli/image_arguments.h"
 #include "cli/options.h"
-#include "cli/outputs.h"
+#include "jobs/outputs.h"
 #include "jobs/output.h"
 #include "jobs/scores.h"
 

@@ -122,6 +122,20 @@ TEST(ProfileJob, ATrainingStepHasMoreInIt) {
   EXPECT_LT(flops(*last), flops(*all));
 }
 
+// An exporter that was shown two images wrote the two into the reshape as well.
+TEST(Source, AFixedBatchComesWithARemedy) {
+  const Folder folder;
+  JobOptions options = of(test::write_tiny(folder, "two.onnx", 1, R"(graph "two" {
+    input %x: f32[2,3,4,4]
+    %y: f32[4,24] = Reshape(%x) {shape=<4,24>}
+    output %y as "y"
+  })"));
+  EXPECT_TRUE(load(options).ok());
+  options.batch = 4;
+  expect_failure(load(options), Code::kInvalidArgument,
+                 {"with batch 4", "exported for 2 at a time", "use a batch of 2", "dynamic_axes"});
+}
+
 TEST(Source, SaysWhatToDoWithAnElasticModel) {
   const Folder folder;
   expect_failure(model_file(folder.path()), Code::kNotFound, {"neither"});
