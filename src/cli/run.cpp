@@ -5,8 +5,8 @@
 #include "cli/console.h"
 #include "cli/image_arguments.h"
 #include "cli/options.h"
-#include "jobs/outputs.h"
 #include "jobs/output.h"
+#include "jobs/outputs.h"
 #include "jobs/scores.h"
 
 namespace limber {

@@ -16,7 +16,9 @@ using Words = std::set<std::string>;
 
 Outcome shell(const Folder& folder, const std::string& command) {
   const std::string to = " >'" + (folder / "out") + "' 2>'" + (folder / "err") + "'";
-  const int status = std::system(("cd '" + (folder / ".") + "' && (" + command + ")" + to).c_str());
+  const std::string path =
+      "PATH='" + std::filesystem::path(LIMBER_BINARY).parent_path().string() + "':$PATH; ";
+  const int status = std::system((path + "cd '" + (folder / ".") + "' && (" + command + ")" + to).c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, read_text(folder / "out"),
           read_text(folder / "err")};
 }
