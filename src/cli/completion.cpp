@@ -42,20 +42,23 @@ complete -F _limber limber
 
 constexpr const char* kZsh = R"(_limber() {
   local -a lines=("${(@f)$($words[1] --complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
-  local kind=$lines[1]
-  local -a offers=("${(@)${(@)lines[2,-1]//:/\\:}/$'\t'/:}")
-  (( $#offers )) && _describe -o -t words 'limber' offers
-  if [[ $kind == files ]]; then
+  local -a told=("${(@M)lines[2,-1]:#*$'\t'*}") plain=("${(@)lines[2,-1]:#*$'\t'*}")
+  local -i found=1
+  told=("${(@)${(@)told//:/\\:}/$'\t'/:}")
+  (( $#told )) && _describe -o -t words 'limber' told && found=0
+  (( $#plain )) && compadd -- $plain && found=0
+  if [[ $lines[1] == files ]]; then
     compset -P '*='
-    _files
+    _files && found=0
   fi
+  return found
 }
 if [[ $funcstack[1] == _limber ]]; then _limber "$@"; else compdef _limber limber; fi
 )";
 
 constexpr const char* kFish = R"(function __limber_complete
   set -l lines (limber --complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)
-  string join \n $lines[2..]
+  string join -- \n $lines[2..]
   test "$lines[1]" = files; and __fish_complete_path (commandline -ct)
 end
 complete -c limber -f -a '(__limber_complete)'

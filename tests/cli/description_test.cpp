@@ -142,6 +142,7 @@ TEST(Completion, FishCompletesCommandsOptionsAndValues) {
   EXPECT_EQ(complete("limber "), commands());
   EXPECT_EQ(complete("limber run --backend "), (Words{"cpu", "ref"}));
   EXPECT_EQ(complete("limber inspect --thr"), Words{"--threads"});
+  EXPECT_EQ(complete("limber inspect --tune=o"), (Words{"--tune=on", "--tune=off"}));
   EXPECT_EQ(complete("limber inspect net"), Words{"net.onnx"});
 }
 
@@ -169,6 +170,7 @@ zpty -d z
   becomes("limber insp", "limber inspect ");
   becomes("limber inspect --thre", "limber inspect --threads");
   becomes("limber run --backend r", "limber run --backend ref ");
+  becomes("limber inspect builtin:mo", "builtin:mobilenet");
 }
 
 TEST(Completion, OtherShellsAreNamedInTheError) {

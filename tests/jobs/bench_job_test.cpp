@@ -47,6 +47,20 @@ TEST(BenchJob, ATrainingStepIsARunToo) {
   ASSERT_TRUE(measure(*model, options).ok());
 }
 
+TEST(BenchWorker, AnswersOrSaysWhatItKnows) {
+  const Folder folder;
+  const auto model = BenchModel::open(tiny_bench(folder));
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  BenchAnswers answers(model->worker());
+  const auto times = answers.answer("run 3");
+  ASSERT_TRUE(times.ok()) << times.status().message();
+  EXPECT_EQ(std::count(times->begin(), times->end(), ' '), 2) << *times;
+  EXPECT_TRUE(answers.answer("info").ok());
+  EXPECT_TRUE(answers.answer("memory").ok());
+  for (const char* line : {"", "walk 3", "run", "run -1", "run many", "toggle 1 1 1"})
+    EXPECT_FALSE(answers.answer(line).ok()) << line;
+}
+
 TEST(BenchJob, PercentilesAreTimesThatWereMeasured) {
   BenchResult result;
   for (int i = 1; i <= 10; ++i) result.seconds.push_back(i);
