@@ -227,12 +227,12 @@ struct GradientSilu {
     return dy * s * (1.0f + x * (1.0f - s));
   }
 };
-struct GradientGeluTanh {  // y = x / 2 * (1 + tanh(u)) with u = k * (x + c * x^3)
+struct GradientGeluTanh {  // y = x / 2 * (1 + tanh(u)) = x * sigmoid(2u) with u = k * (x + c * x^3)
   static LIMBER_INLINE Vec of(Vec dy, Vec x, UnaryParams) {
     const Vec square = x * x;
-    const Vec t = tanh_of(x * (0.79788456080286536f + 0.035677408136300125f * square));
-    const Vec du = 0.79788456080286536f + 0.10703222440890038f * square;
-    return dy * (0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * du);
+    const Vec s = sigmoid_of(x * (1.59576912160573071f + 0.07135481627260025f * square));
+    const Vec slope = 1.59576912160573071f + 0.21406444881780074f * square;  // of 2u
+    return dy * s * (1.0f + x * (1.0f - s) * slope);
   }
 };
 
