@@ -102,7 +102,8 @@ void add_predict(CommandLine& line) {
   Arguments arguments = line.add("predict", "What a classifier sees on images, the most confident first",
                                  [options] { return predict(*options); });
   add_common(arguments, o, o.json);
-  arguments.texts("images", o.images, "IMAGES", "Images, and folders, which are searched to all depths",
+  arguments.texts("images", o.images, "IMAGES",
+                  "Images, folders, which are searched to all depths, and archives (.tar, .zip)",
                   Arguments::Need::kRequired);
   arguments.number("--top", o.top, 1, 1000, "Classes for each image; default 1");
   arguments.choice("--format", o.format,
