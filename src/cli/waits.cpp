@@ -1,9 +1,10 @@
 // How long threads of the program wait for work before they sleep.
 //
-// libgomp takes that from the environment alone, once, before main() begins, and its own choice, 300,000 turns
-// of a loop or some milliseconds, is ruinous as soon as another process wants the cores: a thread that spins
-// keeps the one it waits for from running. A program owns its process, so it may answer for the environment.
-// The library must not; it leaves its host's OpenMP alone, and this file is linked into the program only.
+// libgomp takes that from the environment alone, once, before main() begins, and its own choice, 300,000
+// turns of a loop or some milliseconds, is ruinous as soon as another process wants the cores: a thread that
+// spins keeps the one it waits for from running. A program owns its process, so it may answer for the
+// environment. The library must not; it leaves its host's OpenMP alone, and this file is linked into the
+// program only.
 #include <unistd.h>
 
 #include <cstdlib>
