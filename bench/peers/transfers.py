@@ -124,7 +124,7 @@ class Bench:
 def train(bench: Bench, transfer: Transfer, images: tuple[str, str], name: str, options: Sequence[str], seed: int) -> dict[str, Any]:
     """Trains once; what was done before is read. Returns accuracy, wall clock and updates."""
     folder = bench.work / f"{transfer.name}-s{seed}-{name}"
-    done = folder.with_suffix(".json")
+    done = bench.work / f"{folder.name}.json"
     if done.exists():
         return dict(json.loads(done.read_text()))
     command = [str(bench.limber), "train", str(bench.models / f"{transfer.model}.onnx"), "--data", images[0]]

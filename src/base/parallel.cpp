@@ -2,11 +2,8 @@
 
 #include <omp.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <thread>
 
 #if defined(__SANITIZE_THREAD__)
 // libgomp synchronises with futexes that ThreadSanitizer does not see: tell it where the fork and
@@ -37,19 +34,6 @@ ThreadScope::ThreadScope(int threads) : previous_(omp_get_max_threads()) {
 }
 
 ThreadScope::~ThreadScope() { omp_set_num_threads(previous_); }
-
-// libgomp has no call for this and reads its environment before main(). But it waits briefly (1,000 turns
-// instead of 300,000) while it has more threads than there are cores: so it gets one more, in a team that
-// never works again. The team lives as long as the thread it belongs to.
-void keep_waits_short() {
-  if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
-  std::thread([] {
-    omp_set_num_threads(available_cores() + 1);
-#pragma omp parallel
-    omp_get_thread_num();
-    for (;;) ::pause();
-  }).detach();
-}
 
 namespace detail {
 namespace {

@@ -24,12 +24,6 @@ class ThreadScope {
   int previous_;
 };
 
-// For a program that owns its process, once, before parallel work begins: threads that wait for work sleep
-// after some 30 microseconds. The OpenMP runtime's own choice, about a millisecond, is ruinous as soon as
-// another process wants the cores: a thread that spins keeps the one it waits for from running. Does nothing
-// when GOMP_SPINCOUNT or OMP_WAIT_POLICY say how to wait. Not for libraries: it holds for every OpenMP team.
-void keep_waits_short();
-
 namespace detail {
 using RangeFn = void (*)(const void* context, int64_t begin, int64_t end);
 void parallel_range(int64_t count, int64_t grain, RangeFn fn, const void* context);

@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "cli/commands.h"
+#include "cli/completion.h"
 #include "cli/description.h"
 #include "cli/say.h"
 #include "cli/units.h"
@@ -275,6 +276,10 @@ int CommandLine::run_command(int argc, char** argv) {
   for (CLI::App* command : app_->get_subcommands({})) {
     Arguments(command).choice("--log-level", log_level_, {"trace", "debug", "info", "warn", "error", "off"},
                               "What goes to stderr; default warn");
+  }
+  if (argv[1] == kCompleteOption) {  // of the scripts, which pass words that are no options of this call
+    fmt::print("{}", offers_text(complete(describe(*app_), {argv + 2, argv + argc})));
+    return kExitDone;
   }
   try {
     app_->parse(argc, argv);

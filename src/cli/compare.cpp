@@ -69,7 +69,7 @@ Json model_json(const ComparedModel& model, int64_t images) {
                            {"memory_bytes", model.memory_bytes}});
   if (!model.accuracy) return out;
   out.set("accuracy", *model.accuracy);
-  out.set("accuracy_95", interval_json(*model.accuracy, images));
+  out.set("accuracy_95", interval_json(interval_of(*model.accuracy, images)));
   return out;
 }
 
@@ -83,12 +83,8 @@ void print_json(const CompareOutcome& outcome) {
     out.set("agreement", static_cast<double>(outcome.same) / static_cast<double>(count));
   }
   if (outcome.labelled) {
-    const Interval interval = outcome.gain_95();
-    Json pair = Json::array();
-    pair.push(interval.low);
-    pair.push(interval.high);
     out.set("gain", outcome.gain());
-    out.set("gain_95", std::move(pair));
+    out.set("gain_95", interval_json(outcome.gain_95()));
     out.set("both_right", outcome.both);
     out.set("only_a_right", outcome.only_a);
     out.set("only_b_right", outcome.only_b);
@@ -98,11 +94,8 @@ void print_json(const CompareOutcome& outcome) {
 
 Result<int> compare(const CompareCommand& options) {
   if (const Status wrong = check(options.job); !wrong.ok()) return usage_error(wrong);
-  ConsoleControl console;
-  const Result<CompareOutcome> outcome = run_compare(options.job, console.control);
-  console.console.clear();
-  LIMBER_TRY(outcome.status());
-  options.json ? print_json(*outcome) : print_table(*outcome);
+  LIMBER_ASSIGN(const CompareOutcome outcome, on_console(run_compare, options.job));
+  options.json ? print_json(outcome) : print_table(outcome);
   return kExitDone;
 }
 

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "cli/arguments.h"
 #include "cli/say.h"
 #include "cli/signals.h"
 
@@ -25,6 +26,11 @@ void Console::on_progress(const JobProgress& progress) {
 
 ConsoleControl::ConsoleControl() : control{.observer = &console, .stop = &stop_asked()} {
   catch_stop_signals();
+}
+
+int stopped() {
+  say("limber: stopped\n");
+  return kExitFailed;
 }
 
 }  // namespace limber

@@ -1,6 +1,8 @@
 // What a job says, as lines on stderr.
 #pragma once
 
+#include <type_traits>
+
 #include "cli/progress.h"
 #include "jobs/job.h"
 
@@ -27,5 +29,18 @@ struct ConsoleControl {
   ConsoleControl(const ConsoleControl&) = delete;
   ConsoleControl& operator=(const ConsoleControl&) = delete;
 };
+
+// Says that a job was stopped that leaves nothing to go on from.
+int stopped();
+
+// Does such a job; what it said of its progress is gone when it is done.
+template <typename Options, typename Outcome>
+Outcome on_console(Outcome (*run)(const Options&, const JobControl&),
+                   const std::type_identity_t<Options>& options) {
+  ConsoleControl console;
+  Outcome outcome = run(options, console.control);
+  console.console.clear();
+  return outcome;
+}
 
 }  // namespace limber

@@ -27,69 +27,59 @@ Json budget_json(const DemoReport& report, const DemoBudget& b) {
 }
 
 Json phase_json(const DemoPhase& p) {
-  Json variants = Json::array();
-  for (const auto& [variant, answers] : p.variants)
-    variants.push(Json::object({{"variant", variant}, {"answers", answers}}));
-  Json out = Json::object({{"busy", p.busy},
-                           {"from_s", p.from_s},
-                           {"to_s", p.to_s},
-                           {"requests", p.requests},
-                           {"answered", p.answered},
-                           {"refused", p.refused},
-                           {"within", p.share_within()},
-                           {"p50_s", p.p50_s},
-                           {"p95_s", p.p95_s},
-                           {"accuracy", p.accuracy},
-                           {"switches", p.switches}});
-  out.set("variants", std::move(variants));
-  return out;
+  const auto variant = [](const auto& of) {
+    return Json::object({{"variant", of.first}, {"answers", of.second}});
+  };
+  return Json::object({{"busy", p.busy},
+                       {"from_s", p.from_s},
+                       {"to_s", p.to_s},
+                       {"requests", p.requests},
+                       {"answered", p.answered},
+                       {"refused", p.refused},
+                       {"within", p.share_within()},
+                       {"p50_s", p.p50_s},
+                       {"p95_s", p.p95_s},
+                       {"accuracy", p.accuracy},
+                       {"switches", p.switches},
+                       {"variants", Json::list(p.variants, variant)}});
 }
 
 Json serving_json(const DemoServing& serving) {
-  Json runs = Json::array();
-  for (const DemoServed& run : serving.runs) {
-    Json phases = Json::array();
-    for (const DemoPhase& phase : run.phases) phases.push(phase_json(phase));
-    Json one = Json::object({{"name", run.name}, {"kept_busy", run.kept(true)}});
-    one.set("phases", std::move(phases));
-    runs.push(std::move(one));
-  }
-  Json out = Json::object({{"budget_s", serving.budget_s},
-                           {"idle_p90_s", serving.idle_p90_s},
-                           {"rate", serving.rate},
-                           {"images_per_request", serving.batch},
-                           {"workers", serving.workers},
-                           {"neighbours", serving.neighbours}});
-  out.set("runs", std::move(runs));
-  return out;
+  const auto run = [](const DemoServed& of) {
+    return Json::object(
+        {{"name", of.name}, {"kept_busy", of.kept(true)}, {"phases", Json::list(of.phases, phase_json)}});
+  };
+  return Json::object({{"budget_s", serving.budget_s},
+                       {"idle_p90_s", serving.idle_p90_s},
+                       {"rate", serving.rate},
+                       {"images_per_request", serving.batch},
+                       {"workers", serving.workers},
+                       {"neighbours", serving.neighbours},
+                       {"runs", Json::list(serving.runs, run)}});
 }
 
 }  // namespace
 
 Json demo_json(const DemoReport& report) {
-  Json trainings = Json::array(), budgets = Json::array();
-  for (const DemoTraining& t : report.trainings) trainings.push(training_json(report, t));
-  for (const DemoBudget& b : report.budgets) budgets.push(budget_json(report, b));
-  Json out = Json::object({{"folder", report.folder},
-                           {"report", report.folder + "/report.html"},
-                           {"seed", report.seed},
-                           {"threads", report.threads},
-                           {"seconds", report.seconds},
-                           {"base_accuracy", report.base_accuracy},
-                           {"base_accuracy_shifted", report.base_shifted},
-                           {"elastic_faster", report.speedup()},
-                           {"elastic_points_lost", report.points_lost()},
-                           {"equal_time_points_gained", report.points_gained()}});
-  out.set("trainings", std::move(trainings));
-  out.set("original", Json::object({{"measured_s", report.original_s},
-                                    {"accuracy", report.original_accuracy},
-                                    {"parameters", report.original_parameters}}));
-  out.set("budgets", std::move(budgets));
-  Json unreachable = Json::array();
-  for (const double share : report.unreachable) unreachable.push(share);
-  out.set("unreachable", std::move(unreachable));
-  out.set("serving", serving_json(report.serving));
-  return out;
+  const auto training = [&](const DemoTraining& of) { return training_json(report, of); };
+  const auto budget = [&](const DemoBudget& of) { return budget_json(report, of); };
+  return Json::object({{"folder", report.folder},
+                       {"report", report.folder + "/report.html"},
+                       {"seed", report.seed},
+                       {"threads", report.threads},
+                       {"seconds", report.seconds},
+                       {"base_accuracy", report.base_accuracy},
+                       {"base_accuracy_shifted", report.base_shifted},
+                       {"elastic_faster", report.speedup()},
+                       {"elastic_points_lost", report.points_lost()},
+                       {"equal_time_points_gained", report.points_gained()},
+                       {"trainings", Json::list(report.trainings, training)},
+                       {"original", Json::object({{"measured_s", report.original_s},
+                                                  {"accuracy", report.original_accuracy},
+                                                  {"parameters", report.original_parameters}})},
+                       {"budgets", Json::list(report.budgets, budget)},
+                       {"unreachable", Json::list(report.unreachable)},
+                       {"serving", serving_json(report.serving)}});
 }
 
 }  // namespace limber

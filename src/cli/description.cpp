@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "cli/commands.h"
+#include "cli/completion.h"
 #include "io/builtin_models.h"
 #include "jobs/version.h"
 
@@ -77,11 +78,6 @@ CommandText describe_command(CLI::App& app) {
   return text;
 }
 
-std::string completion(const ProgramText& program, std::string_view shell) {
-  if (shell == "bash") return bash_completion(program);
-  return shell == "zsh" ? zsh_completion(program) : fish_completion(program);
-}
-
 // Ends parsing; the text goes to stdout and ends with one line end.
 [[noreturn]] void print_and_end(std::string text) {
   while (text.ends_with('\n')) text.pop_back();
@@ -101,7 +97,7 @@ ProgramText describe(CLI::App& app) {
 }
 
 void add_description_options(CLI::App& app) {
-  auto print = [&app](const std::string& shell) { print_and_end(completion(describe(app), shell)); };
+  auto print = [](const std::string& shell) { print_and_end(completion_script(shell)); };
   app.add_option_function<std::string>("--completion", print, "Print what makes a shell complete commands")
       ->check(CLI::IsMember({"bash", "zsh", "fish"}).description("").name(kChoiceName))
       ->type_name("bash|zsh|fish")
@@ -110,12 +106,6 @@ void add_description_options(CLI::App& app) {
          "--man", [&app] { print_and_end(manual_page(describe(app))); },
          "Print the manual page, for man -l -")
       ->trigger_on_parse();
-}
-
-std::string shell_quoted(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
 }
 
 }  // namespace limber

@@ -41,17 +41,10 @@ inline constexpr const char* kChoiceName = "choice";
 
 ProgramText describe(CLI::App& app);
 
-// Scripts that complete the program's words.
-std::string bash_completion(const ProgramText& program);
-std::string zsh_completion(const ProgramText& program);
-std::string fish_completion(const ProgramText& program);
 // For man(1), in roff.
 std::string manual_page(const ProgramText& program);
 
 // Options --completion SHELL and --man: print and end, as --version does.
 void add_description_options(CLI::App& app);
-
-// In single quotes for a shell, which must take '\'' for a quote.
-std::string shell_quoted(const std::string& text);
 
 }  // namespace limber

@@ -148,21 +148,19 @@ std::vector<std::string> report_lines(const DeviceReport& report, int forecast_s
 
 Json facts_json(const DeviceFacts& facts) {
   const HostInfo& host = facts.host;
-  Json features = Json::array(), caches = Json::array();
-  for (const std::string& feature : facts.cpu.features) features.push(feature);
-  for (const CacheLevel& cache : facts.caches)
-    caches.push(Json::object({{"level", cache.level}, {"bytes", cache.bytes}}));
-  Json out = Json::object({{"system", host.system},
-                           {"cpu", facts.cpu.name},
-                           {"cores", facts.cpu.cores},
-                           {"online_cores", host.online_cores},
-                           {"cpu_limit", host.cpu_limit},
-                           {"memory_bytes", host.memory_bytes},
-                           {"memory_limit", host.memory_limit},
-                           {"governor", host.governor}});
-  out.set("features", std::move(features));
-  out.set("caches", std::move(caches));
-  return out;
+  const auto cache = [](const CacheLevel& of) {
+    return Json::object({{"level", of.level}, {"bytes", of.bytes}});
+  };
+  return Json::object({{"system", host.system},
+                       {"cpu", facts.cpu.name},
+                       {"cores", facts.cpu.cores},
+                       {"online_cores", host.online_cores},
+                       {"cpu_limit", host.cpu_limit},
+                       {"memory_bytes", host.memory_bytes},
+                       {"memory_limit", host.memory_limit},
+                       {"governor", host.governor},
+                       {"features", Json::list(facts.cpu.features)},
+                       {"caches", Json::list(facts.caches, cache)}});
 }
 
 Json reading_json(const DeviceReading& reading) {

@@ -60,43 +60,39 @@ void print_report(const DoctorReport& report) {
 Json report_json(const DoctorReport& report) {
   const HostInfo& host = report.host;
   const TuneCacheInfo& cache = report.tune_cache;
-  Json features = Json::array(), findings = Json::array();
-  for (const std::string& feature : report.cpu.features) features.push(feature);
-  for (const Finding& finding : report.findings)
-    findings.push(Json::object({{"what", finding.what}, {"remedy", finding.remedy}}));
-  Json out = Json::object({{"version", version_number()},
-                           {"kernels", report.kernels},
-                           {"system", host.system},
-                           {"cpu", report.cpu.name},
-                           {"cores", report.cpu.cores},
-                           {"online_cores", host.online_cores},
-                           {"threads", report.threads},
-                           {"cpu_limit", host.cpu_limit},
-                           {"memory_bytes", host.memory_bytes},
-                           {"free_bytes", host.free_bytes},
-                           {"memory_limit", host.memory_limit},
-                           {"load", host.load},
-                           {"governor", host.governor},
-                           {"flops_per_s", report.roofline.flops},
-                           {"bytes_per_s", report.roofline.bytes()},
-                           {"quick_s", report.quick_s},
-                           {"slow_s", report.slow_s}});
-  out.set("features", std::move(features));
-  out.set("tune_cache", Json::object({{"path", cache.path},
-                                      {"there", cache.there},
-                                      {"readable", cache.readable},
-                                      {"bytes", cache.bytes},
-                                      {"entries", cache.entries},
-                                      {"machines", cache.machines},
-                                      {"age_s", cache.age_s}}));
-  out.set("findings", std::move(findings));
-  return out;
+  const auto finding = [](const Finding& one) {
+    return Json::object({{"what", one.what}, {"remedy", one.remedy}});
+  };
+  return Json::object({{"version", version_number()},
+                       {"kernels", report.kernels},
+                       {"system", host.system},
+                       {"cpu", report.cpu.name},
+                       {"cores", report.cpu.cores},
+                       {"online_cores", host.online_cores},
+                       {"threads", report.threads},
+                       {"cpu_limit", host.cpu_limit},
+                       {"memory_bytes", host.memory_bytes},
+                       {"free_bytes", host.free_bytes},
+                       {"memory_limit", host.memory_limit},
+                       {"load", host.load},
+                       {"governor", host.governor},
+                       {"flops_per_s", report.roofline.flops},
+                       {"bytes_per_s", report.roofline.bytes()},
+                       {"quick_s", report.quick_s},
+                       {"slow_s", report.slow_s},
+                       {"features", Json::list(report.cpu.features)},
+                       {"tune_cache", Json::object({{"path", cache.path},
+                                                    {"there", cache.there},
+                                                    {"readable", cache.readable},
+                                                    {"bytes", cache.bytes},
+                                                    {"entries", cache.entries},
+                                                    {"machines", cache.machines},
+                                                    {"age_s", cache.age_s}})},
+                       {"findings", Json::list(report.findings, finding)}});
 }
 
 Result<int> doctor(const DoctorCommand& options) {
-  ConsoleControl console;
-  LIMBER_ASSIGN(const DoctorReport report, run_doctor(options.job, console.control));
-  console.console.clear();
+  LIMBER_ASSIGN(const DoctorReport report, on_console(run_doctor, options.job));
   if (options.json) {
     fmt::print("{}\n", report_json(report).text());
   } else {

@@ -1,6 +1,7 @@
 #include "cli/elastic_arguments.h"
 
-#include "base/interval.h"
+#include <array>
+
 #include "cli/image_arguments.h"
 
 namespace limber {
@@ -17,17 +18,6 @@ void add_image_source(Arguments& arguments, ImageSource& source, Arguments::Need
   add_workers_argument(arguments, source.workers);
 }
 
-void add_bad_images(Arguments& arguments, OnBadImage& to) {
-  arguments.choice<OnBadImage>("--bad-images", to, {{"fail", OnBadImage::kFail}, {"skip", OnBadImage::kSkip}},
-                               "Images that cannot be read; default fail");
-}
-
-Json interval_json(double accuracy, int64_t images) {
-  const Interval interval = interval_of(accuracy, images);
-  Json list = Json::array();
-  list.push(interval.low);
-  list.push(interval.high);
-  return list;
-}
+Json interval_json(const Interval& interval) { return Json::list(std::array{interval.low, interval.high}); }
 
 }  // namespace limber

@@ -1,6 +1,7 @@
 // What the commands about elastic models share.
 #pragma once
 
+#include "base/interval.h"
 #include "cli/arguments.h"
 #include "jobs/elastic_work.h"
 #include "jobs/json.h"
@@ -9,10 +10,8 @@ namespace limber {
 
 // --data, --split, --labels, --images, --workers.
 void add_image_source(Arguments& arguments, ImageSource& source, Arguments::Need data);
-// --bad-images
-void add_bad_images(Arguments& arguments, OnBadImage& to);
 
-// The 95 % interval of an accuracy, as [low, high].
-Json interval_json(double accuracy, int64_t images);
+// As [low, high].
+Json interval_json(const Interval& interval);
 
 }  // namespace limber

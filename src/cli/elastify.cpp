@@ -1,7 +1,6 @@
 // limber elastify: from a model to one that can change its shape.
 #include <fmt/core.h>
 
-#include <charconv>
 #include <sstream>
 
 #include "cli/commands.h"
@@ -37,21 +36,20 @@ void print_blocks(const ElasticModel& model, bool taught) {
 }
 
 void print_json(const ElastifyOutcome& outcome) {
-  Json tuned = Json::array();
-  for (const TunedVariant& one : outcome.judged)
-    tuned.push(
-        Json::object({{"variant", print(outcome.folder.model, one.variant)}, {"accuracy", one.accuracy}}));
-  Json out = Json::object({{"folder", outcome.folder.path},
-                           {"blocks", outcome.folder.model.blocks.size()},
-                           {"alternatives", outcome.alternatives},
-                           {"variants", count_variants(outcome.folder.model)},
-                           {"size_ratio", outcome.size_ratio},
-                           {"taught_s", outcome.taught_s},
-                           {"seconds", outcome.seconds},
-                           {"stopped", outcome.stopped},
-                           {"images", outcome.images.count},
-                           {"judged_on", outcome.judged.empty() ? "" : outcome.images.text()}});
-  out.set("tuned", std::move(tuned));
+  const auto judged = [&](const TunedVariant& one) {
+    return Json::object({{"variant", print(outcome.folder.model, one.variant)}, {"accuracy", one.accuracy}});
+  };
+  const Json out = Json::object({{"folder", outcome.folder.path},
+                                 {"blocks", outcome.folder.model.blocks.size()},
+                                 {"alternatives", outcome.alternatives},
+                                 {"variants", count_variants(outcome.folder.model)},
+                                 {"size_ratio", outcome.size_ratio},
+                                 {"taught_s", outcome.taught_s},
+                                 {"seconds", outcome.seconds},
+                                 {"stopped", outcome.stopped},
+                                 {"images", outcome.images.count},
+                                 {"judged_on", outcome.judged.empty() ? "" : outcome.images.text()},
+                                 {"tuned", Json::list(outcome.judged, judged)}});
   fmt::print("{}\n", out.text());
 }
 
@@ -76,24 +74,19 @@ std::string parse_shares(const std::string& text, std::vector<double>& to) {
   to.clear();
   std::istringstream words(text);
   for (std::string word; std::getline(words, word, ',');) {
-    double percent = 0;
-    const auto [stop, problem] = std::from_chars(word.data(), word.data() + word.size(), percent);
-    const bool ends = std::string_view(stop, static_cast<size_t>(word.data() + word.size() - stop)) == "%";
-    if (problem != std::errc() || !ends || !(percent > 0 && percent <= 100))
+    double seconds = 0, share = 0;
+    if (!parse_latency(word, seconds, share).empty() || share == 0)
       return fmt::format("'{}' should be a share of the original's latency, as in 60%", word);
-    to.push_back(percent / 100);
+    to.push_back(share);
   }
   return to.empty() ? "there should be a share of the original's latency, as in 60%" : "";
 }
 
 Result<int> elastify(const ElastifyCommand& options) {
-  ConsoleControl console;
-  const Result<ElastifyOutcome> made = run_elastify(options.job, console.control);
-  console.console.clear();
-  LIMBER_TRY(made.status());
-  options.json ? print_json(*made) : print_tables(options.job, *made);
-  if (!made->stopped) return kExitDone;
-  say("limber: stopped after {:.0f} s of teaching; the same command with --resume goes on\n", made->taught_s);
+  LIMBER_ASSIGN(const ElastifyOutcome made, on_console(run_elastify, options.job));
+  options.json ? print_json(made) : print_tables(options.job, made);
+  if (!made.stopped) return kExitDone;
+  say("limber: stopped after {:.0f} s of teaching; the same command with --resume goes on\n", made.taught_s);
   return kExitFailed;
 }
 
@@ -135,7 +128,7 @@ void add_elastify(CommandLine& line) {
   arguments.number("--size-limit", job.size_limit, 1.0, 100.0,
                    "All parameters together by those of the model; default 4.4");
   add_image_arguments(arguments, job.image);
-  add_bad_images(arguments, job.on_bad_image);
+  add_bad_images_argument(arguments, job.on_bad_image);
   add_workers_argument(arguments, job.workers);
   arguments.footer(
       "The model's own blocks stay as they are. Alternatives that are not faster on this machine are left "

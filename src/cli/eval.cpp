@@ -1,14 +1,14 @@
 // limber eval: how good a classifier is on a data set.
-#include "base/interval.h"
 #include "base/show.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/elastic_arguments.h"
 #include "cli/image_arguments.h"
 #include "cli/options.h"
-#include "cli/say.h"
 #include "cli/table.h"
 #include "jobs/eval_page.h"
 #include "jobs/json.h"
+#include "jobs/output.h"
 #include "jobs/scores.h"
 
 namespace limber {
@@ -20,7 +20,7 @@ struct EvalCommand : EvalJobOptions {
 };
 
 Json details_json(const EvaluationRecord& record) {
-  Json classes = Json::array(), confusions = Json::array(), worst = Json::array(), bins = Json::array();
+  Json classes = Json::array();
   const auto counts = record.by_class();
   for (size_t i = 0; i < counts.size(); ++i) {
     const auto& one = counts[i];
@@ -31,37 +31,31 @@ Json details_json(const EvaluationRecord& record) {
                                {"right", one.correct},
                                {"claimed", one.predicted}}));
   }
-  for (const auto& cell : record.confusion)
-    confusions.push(
-        Json::object({{"label", cell.truth}, {"claimed", cell.predicted}, {"images", cell.count}}));
-  for (const auto& mistake : record.worst) {
-    worst.push(Json::object({{"image", mistake.image},
-                             {"label", mistake.truth},
-                             {"claimed", mistake.predicted},
-                             {"confidence", mistake.confidence}}));
-  }
-  for (const auto& bin : record.bins)
-    bins.push(
-        Json::object({{"images", bin.images}, {"right", bin.correct}, {"confidence_sum", bin.confidence}}));
+  const auto cell = [](const EvaluationRecord::Cell& of) {
+    return Json::object({{"label", of.truth}, {"claimed", of.predicted}, {"images", of.count}});
+  };
+  const auto mistake = [](const EvaluationRecord::Mistake& of) {
+    return Json::object(
+        {{"image", of.image}, {"label", of.truth}, {"claimed", of.predicted}, {"confidence", of.confidence}});
+  };
+  const auto bin = [](const EvaluationRecord::Bin& of) {
+    return Json::object({{"images", of.images}, {"right", of.correct}, {"confidence_sum", of.confidence}});
+  };
   return Json::object({{"classes", classes},
-                       {"confusions", confusions},
-                       {"worst", worst},
+                       {"confusions", Json::list(record.confusion, cell)},
+                       {"worst", Json::list(record.worst, mistake)},
                        {"calibration_error", record.calibration_error()},
-                       {"confidence", bins}});
+                       {"confidence", Json::list(record.bins, bin)}});
 }
 
 void report_json(const EvalCommand& options, const EvalResult& result) {
   const Evaluation& e = result.evaluation;
-  const Interval interval = interval_of(e.top1, e.images);
-  Json range = Json::array();
-  range.push(interval.low);
-  range.push(interval.high);
   Json out = Json::object({{"model", options.model},
                            {"data", options.data},
                            {"images", e.images},
                            {"judged_on", result.judged.images.text()},
                            {"accuracy", e.top1},
-                           {"accuracy_95", range},
+                           {"accuracy_95", interval_json(interval_of(e.top1, e.images))},
                            {"top5", e.top5},
                            {"loss", e.loss},
                            {"skipped", e.skipped},
@@ -118,16 +112,11 @@ Result<int> evaluate(EvalCommand& options) {
   if (!options.labels.empty()) {
     LIMBER_ASSIGN(options.classes, read_labels(options.labels));
   }
-  ConsoleControl console;
-  auto result = run_eval(options, console.control);
-  console.console.clear();
-  LIMBER_TRY(result.status());
-  if (!*result) {
-    say("limber: stopped\n");
-    return kExitFailed;
-  }
-  options.json ? report_json(options, **result) : report_text(options, **result);
-  if (!options.page.empty()) LIMBER_TRY(write_eval_page(**result, options.page));
+  if (!options.page.empty()) LIMBER_TRY(check_output_file(options.page, options.model));
+  LIMBER_ASSIGN(const auto result, on_console(run_eval, options));
+  if (!result) return stopped();
+  options.json ? report_json(options, *result) : report_text(options, *result);
+  if (!options.page.empty()) LIMBER_TRY(write_eval_page(*result, options.page));
   return kExitDone;
 }
 

@@ -15,14 +15,11 @@ const std::string& exit_name(const ExitsOutcome& found, size_t position) {
 }
 
 Json point_json(const ExitPoint& point, double full) {
-  Json shares = Json::array();
-  for (const double share : point.shares) shares.push(share);
-  Json out = Json::object({{"confidence", point.confidence},
-                           {"accuracy", point.accuracy},
-                           {"mean_s", point.seconds},
-                           {"of_full", point.seconds / full}});
-  out.set("shares", std::move(shares));
-  return out;
+  return Json::object({{"confidence", point.confidence},
+                       {"accuracy", point.accuracy},
+                       {"mean_s", point.seconds},
+                       {"of_full", point.seconds / full},
+                       {"shares", Json::list(point.shares)}});
 }
 
 Json exits_json(const ExitsOutcome& found) {

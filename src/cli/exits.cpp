@@ -24,17 +24,10 @@ Result<int> exits(ExitsCommand& options) {
   options.job.max_drop = options.max_drop / 100;
   options.job.storage = options.storage / 100;
   if (const Status wrong = check(options.job); !wrong.ok()) return usage_error(wrong);
-  ConsoleControl console;
-  const Result<ExitsOutcome> found = run_exits(options.job, console.control);
-  console.console.clear();
-  LIMBER_TRY(found.status());
-  if (options.json) {
-    print_json(*found);
-  } else {
-    print_tables(*found,
-                 options.latency > 0 ? options.latency : options.latency_share * found->full_seconds());
-  }
-  if (!found->stopped) return kExitDone;
+  LIMBER_ASSIGN(const ExitsOutcome found, on_console(run_exits, options.job));
+  const double within = options.latency > 0 ? options.latency : options.latency_share * found.full_seconds();
+  options.json ? print_json(found) : print_tables(found, within);
+  if (!found.stopped) return kExitDone;
   say("limber: stopped before exits were taught to the end; --again starts over\n");
   return kExitFailed;
 }
@@ -79,7 +72,7 @@ void add_exits_command(CommandLine& line) {
   arguments.number("--lr-blocks", job.tuning_rate, 1e-7, 1.0, "The same of tuned blocks; default 0.001");
   arguments.number("--flip", job.flip, 0.0, 1.0, "Probability of mirroring an image");
   arguments.number("--padding", job.padding, 0, 1024, "Pixels a random cut may reach beyond the image");
-  add_bad_images(arguments, job.on_bad_image);
+  add_bad_images_argument(arguments, job.on_bad_image);
   add_workers_argument(arguments, job.workers);
   arguments.footer(
       "MODEL is the folder that 'limber elastify' made; it gets the exits, unless it has some. The "

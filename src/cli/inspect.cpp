@@ -16,13 +16,20 @@ struct InspectOptions : JobOptions {
 };
 
 Json tensor_json(const std::string& name, const TensorType& type) {
-  Json dims = Json::array();
-  for (const Dim& dim : type.shape) dims.push(dim.is_constant() ? Json(dim.value()) : Json(dim.to_string()));
-  return Json::object({{"name", name}, {"dtype", dtype_name(type.dtype)}, {"shape", dims}});
+  const auto size = [](const Dim& dim) {
+    return dim.is_constant() ? Json(dim.value()) : Json(dim.to_string());
+  };
+  return Json::object(
+      {{"name", name}, {"dtype", dtype_name(type.dtype)}, {"shape", Json::list(type.shape, size)}});
 }
 
 void print_json(const Model& model, const InspectOptions& options, const ModelCost& cost) {
   const Graph& graph = model.graph;
+  const auto input = [&](ValueId of) { return tensor_json(graph.value(of).name, graph.type(of)); };
+  const auto output = [&](const Output& of) { return tensor_json(of.name, graph.type(of.value)); };
+  const auto use = [](const auto& of) {
+    return Json::object({{"op", of.first}, {"count", of.second.count}, {"flops", of.second.flops}});
+  };
   Json out = Json::object({{"model", options.model},
                            {"name", graph.name},
                            {"opset", model.opset},
@@ -30,17 +37,10 @@ void print_json(const Model& model, const InspectOptions& options, const ModelCo
                            {"producer", model.producer},
                            {"nodes", graph.num_nodes()},
                            {"parameters", parameter_elements(model)},
-                           {"parameter_bytes", model.params->bytes()}});
-  Json inputs = Json::array(), outputs = Json::array(), operators = Json::array();
-  for (ValueId input : graph.inputs()) inputs.push(tensor_json(graph.value(input).name, graph.type(input)));
-  for (const Output& output : graph.outputs())
-    outputs.push(tensor_json(output.name, graph.type(output.value)));
-  for (const auto& [name, use] : cost.operators) {
-    operators.push(Json::object({{"op", name}, {"count", use.count}, {"flops", use.flops}}));
-  }
-  out.set("inputs", inputs);
-  out.set("outputs", outputs);
-  out.set("operators", operators);
+                           {"parameter_bytes", model.params->bytes()},
+                           {"inputs", Json::list(graph.inputs(), input)},
+                           {"outputs", Json::list(graph.outputs(), output)},
+                           {"operators", Json::list(cost.operators, use)}});
   if (cost.why_not.ok()) {
     out.set("flops", cost.flops);
     out.set("arena_bytes", cost.arena_bytes);

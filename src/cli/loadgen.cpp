@@ -174,7 +174,7 @@ void print_json(const LoadgenOutcome& outcome) {
   out.set("variants", std::move(variants));
   if (const auto accuracy = of.accuracy()) {
     out.set("accuracy", *accuracy);
-    out.set("accuracy_95", interval_json(*accuracy, of.judged));
+    out.set("accuracy_95", interval_json(interval_of(*accuracy, of.judged)));
     out.set("judged", of.judged);
     out.set("judged_on", outcome.images.text());
   }
@@ -190,11 +190,8 @@ void print_json(const LoadgenOutcome& outcome) {
 
 Result<int> loadgen(const LoadgenCommand& options) {
   if (const Status wrong = check(options.job); !wrong.ok()) return usage_error(wrong);
-  ConsoleControl console;
-  const Result<LoadgenOutcome> outcome = run_loadgen(options.job, console.control);
-  console.console.clear();
-  LIMBER_TRY(outcome.status());
-  options.json ? print_json(*outcome) : print_table(*outcome, options);
+  LIMBER_ASSIGN(const LoadgenOutcome outcome, on_console(run_loadgen, options.job));
+  options.json ? print_json(outcome) : print_table(outcome, options);
   return kExitDone;
 }
 

@@ -1,8 +1,6 @@
-#include "base/parallel.h"
 #include "cli/commands.h"
 
 int main(int argc, char** argv) {
-  limber::keep_waits_short();  // beside other programs: see there
   limber::CommandLine line;
   const auto add = [&](const char* heading, std::initializer_list<void (*)(limber::CommandLine&)> commands) {
     line.group(heading);

@@ -41,20 +41,17 @@ std::string csv_of(const PredictResult& result) {
 }
 
 std::string json_of(const PredictCommand& options, const PredictResult& result) {
-  Json list = Json::array(), skipped = Json::array();
-  for (const Prediction& one : result.predictions) {
-    Json top = Json::array();
-    for (const ClassScore& hit : one.top) {
-      top.push(Json::object({{"class", hit.index}, {"label", hit.label}, {"confidence", hit.probability}}));
-    }
-    list.push(Json::object({{"image", one.image}, {"top", top}}));
-  }
-  for (const std::string& message : result.skipped) skipped.push(Json(message));
+  const auto score = [](const ClassScore& hit) {
+    return Json::object({{"class", hit.index}, {"label", hit.label}, {"confidence", hit.probability}});
+  };
+  const auto prediction = [&](const Prediction& one) {
+    return Json::object({{"image", one.image}, {"top", Json::list(one.top, score)}});
+  };
   return Json::object({{"model", options.model},
                        {"images", result.predictions.size()},
                        {"seconds", result.seconds},
-                       {"predictions", list},
-                       {"skipped", skipped}})
+                       {"predictions", Json::list(result.predictions, prediction)},
+                       {"skipped", Json::list(result.skipped)}})
              .text() +
          "\n";
 }
@@ -82,19 +79,13 @@ Result<int> predict(PredictCommand& options) {
   if (!options.labels.empty()) {
     LIMBER_ASSIGN(options.classes, read_labels(options.labels));
   }
-  ConsoleControl console;
-  auto result = run_predict(options, console.control);
-  console.console.clear();
-  LIMBER_TRY(result.status());
-  if (!*result) {
-    say("limber: stopped\n");
-    return kExitFailed;
-  }
-  for (const std::string& message : (*result)->skipped) say("skipped: {}\n", message);
+  LIMBER_ASSIGN(const auto result, on_console(run_predict, options));
+  if (!result) return stopped();
+  for (const std::string& message : result->skipped) say("skipped: {}\n", message);
   const Format format = format_of(options);
-  const std::string text = format == Format::kJson  ? json_of(options, **result)
-                           : format == Format::kCsv ? csv_of(**result)
-                                                    : text_of(**result);
+  const std::string text = format == Format::kJson  ? json_of(options, *result)
+                           : format == Format::kCsv ? csv_of(*result)
+                                                    : text_of(*result);
   if (options.output.empty()) {
     fmt::print("{}", text);
   } else {
@@ -111,7 +102,8 @@ void add_predict(CommandLine& line) {
   Arguments arguments = line.add("predict", "What a classifier sees on images, the most confident first",
                                  [options] { return predict(*options); });
   add_common(arguments, o, o.json);
-  arguments.texts("images", o.images, "IMAGES", "Images, and folders, which are searched to all depths",
+  arguments.texts("images", o.images, "IMAGES",
+                  "Images, folders, which are searched to all depths, and archives (.tar, .zip)",
                   Arguments::Need::kRequired);
   arguments.number("--top", o.top, 1, 1000, "Classes for each image; default 1");
   arguments.choice("--format", o.format,

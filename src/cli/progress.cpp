@@ -11,8 +11,9 @@
 namespace limber {
 namespace {
 
+// Between two: as often as an eye follows on a terminal, and so that a log of hours can still be read.
 constexpr double kBarSeconds = 0.1, kLineSeconds = 30;
-constexpr size_t kBarWidth = 24;
+constexpr size_t kBarWidth = 24;  // characters: leaves room for the text beside it in a line of 80
 
 }  // namespace
 

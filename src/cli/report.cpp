@@ -3,6 +3,7 @@
 #include "cli/say.h"
 #include "jobs/elastic_report.h"
 #include "jobs/json.h"
+#include "jobs/output.h"
 #include "report/summary.h"
 #include "report/training_page.h"
 #include "variant/elastic_folder.h"
@@ -54,52 +55,48 @@ Json summary_json(const RunSummary& s, const RunLog& run) {
   set_known(out, "overhead_s", s.overhead_s);
   out.set("resumed", run.resumed);
   out.set("damaged_lines", run.damaged.size());
-  Json missing = Json::array();
-  for (const std::string& note : what_is_missing(run, s)) missing.push(note);
-  out.set("missing", missing);
+  out.set("missing", Json::list(what_is_missing(run, s)));
   return out;
 }
 
 Status write_page(const ReportCommand& options, const std::string& page) {
   const std::string output = options.output.empty() ? options.runs[0] + "/report.html" : options.output;
+  LIMBER_TRY(check_output_parent(output));
   LIMBER_TRY(os_files().write(output, page));
   fmt::print("report: {}\n", output);
   return {};
 }
 
 Json elastic_json(const ElasticReport& report) {
-  Json machines = Json::array();
-  for (const ElasticReport::Machine& machine : report.machines) {
-    Json front = Json::array();
-    for (const VariantPoint& p : machine.front)
-      front.push(Json::object(
-          {{"variant", p.name}, {"seconds", p.seconds()}, {"accuracy", p.accuracy}, {"images", p.images}}));
-    Json one = Json::object({{"machine", machine.name}, {"evaluated", machine.points.size()}});
-    one.set("front", std::move(front));
-    machines.push(std::move(one));
-  }
-  Json out = Json::object({{"blocks", report.blocks},
-                           {"alternatives", report.alternatives.size()},
-                           {"variants", report.variants}});
-  out.set("machines", std::move(machines));
-  Json searches = Json::array();
-  for (const SearchRecord& s : report.searches)
-    searches.push(Json::object({{"variant", s.variant},
-                                {"limit_s", s.limit_s},
-                                {"measured_s", s.measured_s},
-                                {"accuracy", s.accuracy},
-                                {"within", s.within},
-                                {"seconds", s.seconds}}));
-  out.set("searches", std::move(searches));
-  Json exits = Json::array();
-  for (const ExitsRecord& e : report.exits)
-    exits.push(Json::object({{"variant", e.variant},
-                             {"measured_s", e.measured_s},
-                             {"original_s", e.original_s},
-                             {"accuracy", e.accuracy},
-                             {"seconds", e.seconds}}));
-  out.set("exits", std::move(exits));
-  return out;
+  const auto point = [](const VariantPoint& p) {
+    return Json::object(
+        {{"variant", p.name}, {"seconds", p.seconds()}, {"accuracy", p.accuracy}, {"images", p.images}});
+  };
+  const auto machine = [&](const ElasticReport::Machine& of) {
+    return Json::object(
+        {{"machine", of.name}, {"evaluated", of.points.size()}, {"front", Json::list(of.front, point)}});
+  };
+  const auto search = [](const SearchRecord& s) {
+    return Json::object({{"variant", s.variant},
+                         {"limit_s", s.limit_s},
+                         {"measured_s", s.measured_s},
+                         {"accuracy", s.accuracy},
+                         {"within", s.within},
+                         {"seconds", s.seconds}});
+  };
+  const auto exits = [](const ExitsRecord& e) {
+    return Json::object({{"variant", e.variant},
+                         {"measured_s", e.measured_s},
+                         {"original_s", e.original_s},
+                         {"accuracy", e.accuracy},
+                         {"seconds", e.seconds}});
+  };
+  return Json::object({{"blocks", report.blocks},
+                       {"alternatives", report.alternatives.size()},
+                       {"variants", report.variants},
+                       {"machines", Json::list(report.machines, machine)},
+                       {"searches", Json::list(report.searches, search)},
+                       {"exits", Json::list(report.exits, exits)}});
 }
 
 Result<int> write_elastic_report(const ReportCommand& options) {

@@ -5,8 +5,8 @@
 #include "cli/console.h"
 #include "cli/image_arguments.h"
 #include "cli/options.h"
-#include "cli/outputs.h"
 #include "jobs/output.h"
+#include "jobs/outputs.h"
 #include "jobs/scores.h"
 
 namespace limber {
@@ -34,16 +34,14 @@ std::string top_text(const RunResult& result, const std::vector<std::vector<Clas
 }
 
 Json top_json(const RunResult& result, const std::vector<std::vector<ClassScore>>& rows) {
+  const auto score = [](const ClassScore& hit) {
+    return Json::object(
+        {{"class", hit.index}, {"label", hit.label}, {"score", hit.score}, {"probability", hit.probability}});
+  };
   Json list = Json::array();
   for (size_t row = 0; row < rows.size(); ++row) {
-    Json hits = Json::array();
-    for (const ClassScore& hit : rows[row]) {
-      hits.push(Json::object({{"class", hit.index},
-                              {"label", hit.label},
-                              {"score", hit.score},
-                              {"probability", hit.probability}}));
-    }
-    list.push(Json::object({{"row", row}, {"name", row_name(result, row)}, {"top", hits}}));
+    list.push(
+        Json::object({{"row", row}, {"name", row_name(result, row)}, {"top", Json::list(rows[row], score)}}));
   }
   return list;
 }

@@ -20,33 +20,33 @@ struct SearchCommand {
 };
 
 void print_json(const SearchOutcome& outcome) {
-  Json list = Json::array();
-  for (const Scored& s : outcome.front)
-    list.push(Json::object({{"variant", print(outcome.model, s.variant)},
-                            {"predicted_s", s.seconds},
-                            {"accuracy", s.accuracy}}));
+  const auto scored = [&](const Scored& s) {
+    return Json::object(
+        {{"variant", print(outcome.model, s.variant)}, {"predicted_s", s.seconds}, {"accuracy", s.accuracy}});
+  };
   const Scored& best = outcome.best;
-  Json out = Json::object({{"variant", print(outcome.model, best.variant)},
-                           {"accuracy", best.accuracy},
-                           {"predicted_s", best.seconds},
-                           {"measured_s", outcome.best_s},
-                           {"limit_s", outcome.limit_s},
-                           {"within", outcome.within},
-                           {"original_s", outcome.original_s},
-                           {"original_accuracy", outcome.original_accuracy},
-                           {"images", outcome.images.count},
-                           {"judged_on", outcome.images.text()},
-                           {"evaluated", outcome.evaluated},
-                           {"known", outcome.known},
-                           {"reuse_saving", outcome.reuse_saving},
-                           {"parameter_bytes", outcome.best_cost.parameter_bytes},
-                           {"parameters", outcome.best_parameters},
-                           {"original_parameters", outcome.original_parameters},
-                           {"memory_bytes", outcome.best_memory},
-                           {"flops", outcome.best_cost.flops},
-                           {"seconds", outcome.seconds}});
-  out.set("accuracy_95", interval_json(best.accuracy, outcome.images.count));
-  out.set("front", std::move(list));
+  const Json out =
+      Json::object({{"variant", print(outcome.model, best.variant)},
+                    {"accuracy", best.accuracy},
+                    {"predicted_s", best.seconds},
+                    {"measured_s", outcome.best_s},
+                    {"limit_s", outcome.limit_s},
+                    {"within", outcome.within},
+                    {"original_s", outcome.original_s},
+                    {"original_accuracy", outcome.original_accuracy},
+                    {"images", outcome.images.count},
+                    {"judged_on", outcome.images.text()},
+                    {"evaluated", outcome.evaluated},
+                    {"known", outcome.known},
+                    {"reuse_saving", outcome.reuse_saving},
+                    {"parameter_bytes", outcome.best_cost.parameter_bytes},
+                    {"parameters", outcome.best_parameters},
+                    {"original_parameters", outcome.original_parameters},
+                    {"memory_bytes", outcome.best_memory},
+                    {"flops", outcome.best_cost.flops},
+                    {"seconds", outcome.seconds},
+                    {"accuracy_95", interval_json(interval_of(best.accuracy, outcome.images.count))},
+                    {"front", Json::list(outcome.front, scored)}});
   fmt::print("{}\n", out.text());
 }
 
@@ -72,11 +72,7 @@ void print_table(const SearchOutcome& outcome) {
 
 Result<int> search(const SearchCommand& options) {
   if (const Status wrong = check(options.job); !wrong.ok()) return usage_error(wrong);
-  ConsoleControl console;
-  const Result<SearchOutcome> searched = run_search(options.job, console.control);
-  console.console.clear();
-  LIMBER_TRY(searched.status());
-  const SearchOutcome& outcome = *searched;
+  LIMBER_ASSIGN(const SearchOutcome outcome, on_console(run_search, options.job));
   if (outcome.stopped) {
     say("limber: stopped after {} variants, which are kept; the same command goes on\n", outcome.evaluated);
     return kExitFailed;

@@ -36,13 +36,11 @@ void print_ready(const ServeCommand& command, const Serving& serving) {
   const char* scheme = access.certificate.empty() ? "http" : "https";
   const std::string url = fmt::format("{}://{}", scheme, endpoint(access, serving.http_port));
   if (command.json) {
-    Json models = Json::array();
-    for (const std::string& name : serving.models) models.push(Json(name));
     fmt::print("{}\n", Json::object({{"url", url},
                                      {"http_port", serving.http_port},
                                      {"grpc_port", serving.grpc_port},
                                      {"metrics_port", serving.metrics_port},
-                                     {"models", models},
+                                     {"models", Json::list(serving.models)},
                                      {"ready_s", serving.ready_s}})
                            .line());
   } else {
@@ -71,17 +69,17 @@ void print_outcome(const ServeOutcome& outcome) {
 }
 
 std::string outcome_json(const ServeOutcome& outcome) {
-  Json models = Json::array();
-  for (const ModelServer::Served& one : outcome.models)
-    models.push(Json::object({{"model", one.model},
-                              {"version", one.version},
-                              {"requests", one.totals.requests},
-                              {"answered", one.totals.answered},
-                              {"refused", one.totals.all_refused()},
-                              {"late", one.totals.late},
-                              {"rescued", one.totals.rescued},
-                              {"switches", one.totals.switches}}));
-  return Json::object({{"seconds", outcome.seconds}, {"models", models}}).line();
+  const auto model = [](const ModelServer::Served& one) {
+    return Json::object({{"model", one.model},
+                         {"version", one.version},
+                         {"requests", one.totals.requests},
+                         {"answered", one.totals.answered},
+                         {"refused", one.totals.all_refused()},
+                         {"late", one.totals.late},
+                         {"rescued", one.totals.rescued},
+                         {"switches", one.totals.switches}});
+  };
+  return Json::object({{"seconds", outcome.seconds}, {"models", Json::list(outcome.models, model)}}).line();
 }
 
 Result<int> serve(ServeCommand& command) {

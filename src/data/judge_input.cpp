@@ -18,6 +18,11 @@ constexpr double kClearlyBetter = 1.4;  // times the information
 constexpr double kLeastGain = 0.3;      // nats; below it is the chance of which images were seen
 constexpr size_t kLeastImages = 16;     // different ones; fewer are too alike, or too unlike, by chance
 constexpr double kAsGood = 0.95;        // of the best: then the more common preset is named
+// Any network is surer of larger pixels. Seven with random weights, which say next to nothing about 0..1,
+// were certain of every image at 255 times that: answers as sure as these (mean of the largest probability)
+// prove nothing.
+constexpr double kTooSure = 0.995;
+constexpr float kMuchLarger = 16;  // times the deviation; of the presets only 0to255 makes pixels so large
 
 using Answers = std::vector<std::vector<double>>;  // probabilities
 
@@ -123,7 +128,9 @@ Result<InputVerdict> judge_input(const Dataset& data, const Preprocess& given, c
     if (preset.normalisation == given.normalisation) continue;
     Preprocess how = given;
     how.normalisation = preset.normalisation;
-    LIMBER_ASSIGN(fits.emplace_back(), judge.try_input(how, preset.name));
+    LIMBER_ASSIGN(const InputFit fit, judge.try_input(how, preset.name));
+    const bool larger = kMuchLarger * preset.normalisation.std[0] < given.normalisation.std[0];
+    if (!larger || fit.confidence <= kTooSure) fits.push_back(fit);
   }
   const auto more = [](const InputFit& a, const InputFit& b) { return a.information < b.information; };
   const double most = std::max_element(fits.begin(), fits.end(), more)->information;

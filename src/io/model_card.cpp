@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kInputKey = "limber.input";
 constexpr const char* kClassesKey = "limber.classes";
-constexpr int kMaxCardDepth = 4;
+constexpr int kMaxCardDepth = 4;  // of nested JSON; ours has 2
 
 Result<ModelCard> parse_card(const std::string& input, const std::string& classes) {
   ModelCard card;

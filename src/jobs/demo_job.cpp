@@ -15,6 +15,7 @@
 #include "jobs/demo_serving.h"
 #include "jobs/elastic_report.h"
 #include "jobs/measured_step.h"
+#include "jobs/output.h"
 #include "jobs/version.h"
 #include "runtime/timing.h"
 
@@ -447,6 +448,7 @@ Status check(const DemoJobOptions& options) {
   if (std::filesystem::exists(options.folder, ignored))
     return invalid("{} is there already; give another folder, or remove it: a demonstration starts afresh",
                    options.folder);
+  LIMBER_TRY(check_output_parent(options.folder));
   if (options.budgets.empty()) return invalid("budgets is empty; expected shares of the latency");
   if (options.threads < 0) return invalid("threads is {}; expected 0 or more", options.threads);
   return {};
@@ -466,7 +468,7 @@ DemoJobOptions quick_demo() {
   options.elastify_s = 30;
   options.searched_images = 200;
   options.evaluations = 24;
-  options.timed_seconds = 1.5;
+  options.timed_seconds = 1.5;  // seconds, as the next three: a part of the full story's
   options.finding_s = 1.5;
   options.idle_s = 1.5;
   options.busy_s = 3;

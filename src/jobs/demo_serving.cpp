@@ -133,7 +133,8 @@ class Sender {
       keep_to_script(now);
       if (now >= due) return {};
       if (control_.stop_asked()) return stopped();
-      const double pause = std::min({due - now, script_[span_].to - now, 0.05});
+      constexpr double kLongest = 0.05;  // seconds of a pause: who asks to stop does not notice it
+      const double pause = std::min({due - now, script_[span_].to - now, kLongest});
       std::this_thread::sleep_for(std::chrono::duration<double>(std::max(0.0, pause)));
     }
   }
@@ -143,7 +144,8 @@ class Sender {
       ++span_;
       if (neighbour_ != nullptr) script_[span_].busy ? neighbour_->wake() : neighbour_->sleep();
     }
-    if (now < told_ + 0.2) return;
+    constexpr double kTellEvery = 0.2;  // seconds: as often as an eye follows
+    if (now < told_ + kTellEvery) return;
     told_ = now;
     control_.progress({stage_, now / script_.back().to, script_[span_].busy ? "busy neighbour" : "idle"});
   }

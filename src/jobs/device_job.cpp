@@ -10,6 +10,7 @@
 #include "device/forecast.h"
 #include "device/linux_sensor.h"
 #include "device/trace.h"
+#include "jobs/output.h"
 
 namespace limber {
 namespace {
@@ -94,6 +95,7 @@ Result<DeviceReport> watch(const DeviceJobOptions& options, const OnReading& on_
                            const JobControl& control) {
   std::optional<TraceWriter> trace;
   if (!options.record.empty()) {
+    LIMBER_TRY(check_output_parent(options.record));
     LIMBER_ASSIGN(trace, TraceWriter::create(options.record));
   }
   LinuxSensor sensor;

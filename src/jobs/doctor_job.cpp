@@ -56,7 +56,7 @@ std::vector<Finding> diagnose(const DoctorReport& report, const EngineOptions& o
   if (x86 && !has(cpu, "avx2"))
     say("this CPU has no AVX2: kernels take four numbers at a time or fewer",
         "use a CPU of 2013 or later, or let the virtual machine see its host's CPU");
-  if (host.cpu_limit > 0 && host.cpu_limit < report.threads - 0.01)
+  if (host.cpu_limit > 0 && host.cpu_limit < report.threads - 0.01)  // a quota of whole cores is rounded
     say(fmt::format("{} threads share {:.2g} cores' worth of time that a control group allows: they wait for "
                     "each other",
                     report.threads, host.cpu_limit),

@@ -50,6 +50,19 @@ std::map<std::string, std::vector<int64_t>> with_batch(const Graph& graph, const
   return shapes;
 }
 
+// What was exported for a fixed batch often has it in constants as well.
+Status cannot_batch(const Status& problem, const Graph& graph, int64_t batch) {
+  for (ValueId input : graph.inputs()) {
+    const Shape& shape = graph.type(input).shape;
+    if (shape.rank() == 0 || !shape[0].is_constant() || shape[0].value() == batch) continue;
+    return error(problem.code(),
+                 "with batch {}: {}. The file was exported for {} at a time: use a batch of {}, or export it "
+                 "with an open batch (dynamic_axes in PyTorch)",
+                 batch, problem.message(), shape[0].value(), shape[0].value());
+  }
+  return problem.in(fmt::format("with batch {}", batch));
+}
+
 // `make` may be called several times, with shapes that turn out not to be the last.
 Result<Model> make_model(const std::function<Result<Model>(const InputShapes&)>& make,
                          const std::string& name, const LoadSpec& spec) {
@@ -68,7 +81,7 @@ Result<Model> make_model(const std::function<Result<Model>(const InputShapes&)>&
   auto shapes = with_batch(model.graph, spec, spec.batch);
   if (shapes == spec.shapes) return model;
   auto again = make({std::move(shapes), spec.symbols});
-  if (!again.ok()) return again.status().in(fmt::format("with batch {}", spec.batch));
+  if (!again.ok()) return cannot_batch(again.status(), model.graph, spec.batch);
   return again;
 }
 

@@ -13,7 +13,7 @@ namespace limber {
 namespace {
 
 constexpr int64_t kCalibrationImages = 1024;  // statistics of a channel settle well before
-constexpr int64_t kCalibrationBatch = 64;
+constexpr int64_t kCalibrationBatch = 64;     // images at a time, unless the job says another number
 
 // Unlabelled images, as the elastic model takes them.
 Result<std::vector<Tensor>> calibration_batches(const ExportJobOptions& options,

@@ -23,6 +23,17 @@ class Json {
   Json(const std::vector<int64_t>& values);
   static Json object(std::initializer_list<std::pair<const char*, Json>> fields = {});
   static Json array();
+  // An array of all in a range, or of what `make` makes of each.
+  template <typename Range, typename Make>
+  static Json list(const Range& of, Make make) {
+    Json items = array();
+    for (const auto& one : of) items.push(make(one));
+    return items;
+  }
+  template <typename Range>
+  static Json list(const Range& of) {
+    return list(of, [](const auto& one) { return Json(one); });
+  }
   ~Json();
   Json(const Json&);
   Json& operator=(const Json&);

@@ -16,7 +16,7 @@ namespace limber {
 namespace {
 
 constexpr double kAskSeconds = 10;  // that the server gets to describe itself
-constexpr int kRandomRows = 16;
+constexpr int kRandomRows = 16;     // different ones, so that a server that remembers answers gains little
 
 std::vector<LoadPhase> phases_of(const LoadgenJobOptions& job) {
   return job.phases.empty() ? std::vector<LoadPhase>{{job.rate, job.seconds}} : job.phases;

@@ -7,8 +7,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Folders are not made on the way to an output: a path that was mistyped would become one.
-Status check_parent(const std::string& path) {
+}  // namespace
+
+Status check_output_parent(const std::string& path) {
   std::error_code ignored;
   fs::path full = fs::absolute(path, ignored);
   if (!full.has_filename()) full = full.parent_path();  // "out/"
@@ -16,8 +17,6 @@ Status check_parent(const std::string& path) {
   if (fs::is_directory(parent, ignored)) return {};
   return error(Code::kNotFound, "{}: there is no folder {}; make it first", path, parent.string());
 }
-
-}  // namespace
 
 Status check_output_file(const std::string& path, const std::string& source) {
   std::error_code ignored;
@@ -28,14 +27,14 @@ Status check_output_file(const std::string& path, const std::string& source) {
   if (fs::exists(folder / "manifest.json", ignored))
     return invalid("{} is a checkpoint or an elastic model, which files are not added to; write elsewhere",
                    folder.string());
-  return check_parent(path);
+  return check_output_parent(path);
 }
 
 Status check_output_folder(const std::string& path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return {};
   if (fs::exists(path, ignored)) return invalid("{} is a file; give the name of a folder", path);
-  return check_parent(path);
+  return check_output_parent(path);
 }
 
 }  // namespace limber

@@ -7,6 +7,9 @@
 
 namespace limber {
 
+// Folders are not made on the way to an output: a path that was mistyped would become one. kNotFound when the
+// folder that `path` lies in is not there.
+Status check_output_parent(const std::string& path);
 // May a file be written there? Its folder must exist, it must not be a folder, nor `source`, which is read,
 // nor part of a checkpoint or an elastic model.
 Status check_output_file(const std::string& path, const std::string& source);

@@ -11,7 +11,7 @@
 namespace limber {
 
 struct PredictJobOptions : JobOptions {
-  std::vector<std::string> images;   // files, and folders, which are searched to all depths
+  std::vector<std::string> images;   // files, folders, searched to all depths, .tar and .zip
   std::vector<std::string> classes;  // names in the model's order; empty: those saved with the model
   ImageOptions image;
   OnBadImage on_bad_image = OnBadImage::kFail;

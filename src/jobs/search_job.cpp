@@ -76,7 +76,7 @@ Status confirm(const SearchJobOptions& job, const ElasticWork& work, const Searc
 
 // The best that is known for every twentieth of the original's latency.
 std::vector<Scored> levels_of(const ElasticWork& work, const std::vector<Scored>& all) {
-  constexpr int kLevels = 20;
+  constexpr int kLevels = 20;  // steps of 5 %: finer ones are within the noise of times
   std::vector<double> levels;
   for (int i = 1; i <= kLevels; ++i) levels.push_back(work.table.original() * i / kLevels);
   return pareto_front(best_per_level(all, levels));

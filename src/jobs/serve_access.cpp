@@ -29,7 +29,7 @@ Result<std::string> read_token(const std::string& file) {
 }
 
 Status check_readable(const char* what, const std::string& file) {
-  constexpr size_t kMaxPemBytes = size_t{1} << 20;
+  constexpr size_t kMaxPemBytes = size_t{1} << 20;  // a chain of certificates has some kilobytes
   return file.empty() ? Status() : os_files().read(file, kMaxPemBytes).status().in(what);
 }
 

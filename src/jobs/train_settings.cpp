@@ -7,9 +7,9 @@
 namespace limber {
 namespace {
 
-constexpr int64_t kTrainBatch = 32;
-constexpr double kDefaultRho = 0.5;
-constexpr double kMany = 1e9;  // epochs, updates or a norm: no limit that anybody meets
+constexpr int64_t kTrainBatch = 32;  // images; a common size, with which training fits small machines
+constexpr double kDefaultRho = 0.5;  // of the time of all: within about a point of it in the benchmarks
+constexpr double kMany = 1e9;        // epochs, updates or a norm: no limit that anybody meets
 
 struct Range {
   const char* name;

@@ -18,6 +18,7 @@ using Types = std::vector<TensorType>;
 using InferFn = Result<Types> (*)(const InferArgs& args);
 using FlopsFn = double (*)(const Graph& graph, const Node& node);
 
+// Of one tensor: terabytes, so that products of counts and sizes of elements stay far from overflow.
 inline constexpr int64_t kMaxElements = int64_t{1} << 40;
 // Above any sensible stride, pad, kernel or dilation; products of two stay far from overflow.
 inline constexpr int64_t kMaxExtent = int64_t{1} << 31;

@@ -16,6 +16,7 @@ namespace limber {
 // they are a converted symbolic integer.
 using StaticElement = std::variant<Dim, double>;
 
+// Shapes, axes and scales have a few numbers; what has more is data, and is left to the kernels.
 inline constexpr int64_t kMaxStaticElements = 4096;
 
 struct StaticValue {

@@ -7,7 +7,7 @@
 namespace limber {
 namespace {
 
-constexpr size_t kMostClasses = 100'000;
+constexpr size_t kMostClasses = 100'000;             // several times as many as the largest sets have
 constexpr size_t kLargestPicture = size_t{1} << 20;  // characters of base64: thumbnails have some thousands
 
 // Goes into a page between quotes.
@@ -34,8 +34,9 @@ std::string confusion_problem(const EvaluationRecord& record) {
 
 std::string bins_problem(const EvaluationRecord& record) {
   for (const auto& bin : record.bins) {
-    const bool possible = bin.correct <= bin.images && bin.images <= record.images && bin.confidence >= 0 &&
-                          bin.confidence <= static_cast<double>(bin.images) * 1.001;
+    const bool possible =
+        bin.correct <= bin.images && bin.images <= record.images && bin.confidence >= 0 &&
+        bin.confidence <= static_cast<double>(bin.images) * 1.001;  // a sum of floats rounds
     if (!possible) return "'bins' has one that cannot be";
   }
   return "";

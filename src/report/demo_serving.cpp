@@ -44,7 +44,7 @@ std::string short_variant(const std::string& name) {
 }
 
 std::string variants_text(const DemoPhase& phase) {
-  constexpr size_t kMostNamed = 3;
+  constexpr size_t kMostNamed = 3;  // as many as fit a cell of the table
   std::string text;
   double rest = 1;
   for (size_t i = 0; i < std::min(kMostNamed, phase.variants.size()); ++i) {

@@ -7,7 +7,7 @@
 namespace limber {
 namespace {
 
-constexpr size_t kNamesShown = 8;
+constexpr size_t kNamesShown = 8;  // in a message: two lines of a terminal
 
 bool matches_any(const std::vector<std::string>& patterns, std::string_view name) {
   return std::any_of(patterns.begin(), patterns.end(),

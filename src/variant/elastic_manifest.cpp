@@ -16,7 +16,7 @@ using nlohmann::ordered_json;
 constexpr std::string_view kFormat = "limber elastic model";
 constexpr int kMaxDepth = 12;              // of nested JSON; ours has 7
 constexpr size_t kMaxAlternatives = 1024;  // of one block
-constexpr size_t kMaxExits = 1024;
+constexpr size_t kMaxExits = 1024;         // of all blocks together; models are given a few
 
 // --- writing --------------------------------------------------------------------------------------------
 

@@ -104,6 +104,8 @@ Result<GraphCost> cost_of(const ElasticModel& model, const Variant& variant, int
 std::string print(const ElasticModel& model, const Variant& variant);
 // Untrusted: at most kMaxVariantText characters. kInvalidArgument naming what the model does not have.
 Result<Variant> parse_variant(const ElasticModel& model, std::string_view text);
+// Bounds for files and requests that somebody made up: networks have some hundred blocks, each with a name of
+// some ten characters in the text of a variant.
 inline constexpr size_t kMaxBlocks = 4096, kMaxVariantText = size_t{1} << 20;
 
 // As folders of format version 1 hold variants: "0.2.1.-.0@1?0.9". Nothing when the model has no such

@@ -22,7 +22,7 @@ struct VariantGroup {
 
   auto operator<=>(const VariantGroup&) const = default;
 };
-inline constexpr size_t kMaxContext = 256;
+inline constexpr size_t kMaxContext = 256;  // the names of processors have up to 48 characters
 
 struct VariantRecord {
   VariantGroup group;

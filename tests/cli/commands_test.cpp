@@ -230,7 +230,8 @@ TEST(Compare, TableAndJson) {
 }
 
 TEST(Doctor, TextAndJson) {
-  const Outcome text = limber_program("doctor");
+  const Outcome text =
+      limber_program("doctor --tune-cache ''");  // timings that are kept nowhere are one finding
   ASSERT_EQ(text.code, 0) << text.err;
   for (const char* part :
        {"limber ", "kernels", "CPU", "cores", "memory", "ceiling", "network", "tuning", "What is slow here"})
@@ -239,6 +240,22 @@ TEST(Doctor, TextAndJson) {
   EXPECT_FALSE(out.is_discarded());
   EXPECT_EQ(out["threads"], 1);
   expect_error(limber_program("doctor --threads few"), 2, "--threads");
+}
+
+// libgomp says itself how long its threads wait, before main() begins.
+TEST(Waits, AreBoundedUnlessTheEnvironmentSaysHow) {
+  const auto turns = [](const std::string& environment) {
+    const Folder folder;
+    const std::string command = environment + " OMP_DISPLAY_ENV=verbose '" LIMBER_BINARY "' --version >'" +
+                                (folder / "out") + "' 2>'" + (folder / "err") + "'";
+    EXPECT_EQ(std::system(command.c_str()), 0);
+    const std::string said = read_text(folder / "err"), key = "GOMP_SPINCOUNT = '";
+    const size_t at = said.find(key) + key.size();
+    return said.substr(at, said.find('\'', at) - at);
+  };
+  EXPECT_EQ(turns("env -u GOMP_SPINCOUNT -u OMP_WAIT_POLICY"), "1000");
+  EXPECT_EQ(turns("env -u OMP_WAIT_POLICY GOMP_SPINCOUNT=7"), "7");
+  EXPECT_EQ(turns("env -u GOMP_SPINCOUNT OMP_WAIT_POLICY=passive"), "0");
 }
 
 // Redirected by the shell's last word on it: what limber_program() adds is commented out.

@@ -16,7 +16,9 @@ using Words = std::set<std::string>;
 
 Outcome shell(const Folder& folder, const std::string& command) {
   const std::string to = " >'" + (folder / "out") + "' 2>'" + (folder / "err") + "'";
-  const int status = std::system(("cd '" + (folder / ".") + "' && (" + command + ")" + to).c_str());
+  const std::string path =
+      "PATH='" + std::filesystem::path(LIMBER_BINARY).parent_path().string() + "':$PATH; ";
+  const int status = std::system((path + "cd '" + (folder / ".") + "' && (" + command + ")" + to).c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, read_text(folder / "out"),
           read_text(folder / "err")};
 }
@@ -140,6 +142,7 @@ TEST(Completion, FishCompletesCommandsOptionsAndValues) {
   EXPECT_EQ(complete("limber "), commands());
   EXPECT_EQ(complete("limber run --backend "), (Words{"cpu", "ref"}));
   EXPECT_EQ(complete("limber inspect --thr"), Words{"--threads"});
+  EXPECT_EQ(complete("limber inspect --tune=o"), (Words{"--tune=on", "--tune=off"}));
   EXPECT_EQ(complete("limber inspect net"), Words{"net.onnx"});
 }
 
@@ -167,6 +170,7 @@ zpty -d z
   becomes("limber insp", "limber inspect ");
   becomes("limber inspect --thre", "limber inspect --threads");
   becomes("limber run --backend r", "limber run --backend ref ");
+  becomes("limber inspect builtin:mo", "builtin:mobilenet");
 }
 
 TEST(Completion, OtherShellsAreNamedInTheError) {

@@ -123,7 +123,10 @@ TEST(Output, GoesToFoldersThatAreThere) {
   const std::string deep = folder / "a/b";
   for (const std::string& command :
        {"run builtin:resnet8 --input builtin:image -o " + deep, "export builtin:resnet8 -o " + deep + ".onnx",
-        "train builtin:resnet8 --data synthetic:count=8 --epochs 1 --threads 1 -o " + deep}) {
+        "train builtin:resnet8 --data synthetic:count=8 --epochs 1 --threads 1 -o " + deep,
+        "elastify builtin:resnet8 --data synthetic:count=8 --budget none --threads 1 -o " + deep,
+        "eval builtin:resnet8 --data synthetic:count=8 --threads 1 --page " + deep + ".html",
+        "device --once --record " + deep + ".jsonl", "demo --quick -o " + deep}) {
     expect_failure(limber_program(command), 1, "there is no folder " + (folder / "a"));
   }
   EXPECT_FALSE(std::filesystem::exists(folder / "a"));

@@ -50,10 +50,10 @@ TEST(Report, DamageIsNamedAndOnlyEverythingIsTooMuch) {
   const Folder folder;
   const std::string good = R"({"kind":"epoch","epoch":1,"step":4,"loss":2,"accuracy":0.5,"seconds":1})";
   write_text(folder / "history.jsonl", good + "\n{\"kind\":\"epoch\",\n");
-  const Outcome some = limber_program("report " + (folder / ".") + " -o " + (folder / "new/page.html"));
+  const Outcome some = limber_program("report " + (folder / ".") + " -o " + (folder / "page.html"));
   EXPECT_EQ(some.code, 0) << some.err;
   EXPECT_TRUE(contains(some.err, "history.jsonl:2: not JSON")) << some.err;
-  EXPECT_TRUE(contains(read_text(folder / "new/page.html"), "history.jsonl:2: not JSON"));
+  EXPECT_TRUE(contains(read_text(folder / "page.html"), "history.jsonl:2: not JSON"));
   const auto expect = [&](const std::string& arguments, int code, const std::string& part) {
     const Outcome outcome = limber_program("report " + arguments);
     EXPECT_EQ(outcome.code, code) << outcome.err;
@@ -63,6 +63,7 @@ TEST(Report, DamageIsNamedAndOnlyEverythingIsTooMuch) {
   };
   expect("", 2, "runs");
   expect((folder / ".") + " --json -o x.html", 2, "--json");
+  expect((folder / ".") + " -o " + (folder / "new/page.html"), 1, "there is no folder " + (folder / "new"));
   expect(folder / "nowhere", 1, "not the folder of a training");
   expect(folder / "history.jsonl", 1, "not the folder of a training");
   write_text(folder / "history.jsonl", "");

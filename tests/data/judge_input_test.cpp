@@ -10,22 +10,23 @@
 namespace limber {
 namespace {
 
-// Grey images from black to white.
+// Grey images from black, or another level, to white.
 class Greys : public Dataset {
  public:
-  explicit Greys(size_t count) : Dataset({"grey"}), count_(count) {}
+  explicit Greys(size_t count, size_t darkest = 0) : Dataset({"grey"}), count_(count), darkest_(darkest) {}
   size_t size() const override { return count_; }
   int64_t label(size_t) const override { return 0; }
   std::string name(size_t index) const override { return fmt::format("grey[{}]", index); }
   Result<Sample> get(size_t index) const override {
     LIMBER_ASSIGN(Tensor image, Tensor::allocate({DType::kU8, Shape{4, 4, 3}}));
-    const auto level = static_cast<uint8_t>(255 * index / std::max<size_t>(count_ - 1, 1));
+    const auto level =
+        static_cast<uint8_t>(darkest_ + (255 - darkest_) * index / std::max<size_t>(count_ - 1, 1));
     std::fill(image.data<uint8_t>().begin(), image.data<uint8_t>().end(), level);
     return Sample{std::move(image), 0};
   }
 
  private:
-  size_t count_;
+  size_t count_, darkest_;
 };
 
 // Tells ten levels between `low` and `high` of the first channel apart; beyond it is sure of the outermost.
@@ -102,6 +103,30 @@ TEST(JudgeInput, AnUntrainedNetworkIsNotBlamedOnItsInput) {
   EXPECT_FALSE(verdict->doubtful);
   EXPECT_NEAR(verdict->given.information, 0, 1e-9);
   EXPECT_NEAR(verdict->given.confidence, 0.1, 1e-6);
+}
+
+// A network of random weights: it leans towards some class, as weakly as pixels are small. 255 times as large
+// ones make it certain of every image.
+TEST(JudgeInput, CertaintyThatComesFromLargePixelsProvesNothing) {
+  const AnswerImages random = [](const Tensor& images) -> Result<Tensor> {
+    const int64_t count = images.shape().dim(0), each = images.elements() / count;
+    LIMBER_ASSIGN(Tensor rows, Tensor::zeros({DType::kF32, Shape{count, 10}}));
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t leaning = i * 7 % 10;
+      rows.data<float>()[static_cast<size_t>(i * 10 + leaning)] =
+          0.3F * images.data<float>()[static_cast<size_t>(i * each)];
+    }
+    return rows;
+  };
+  const auto verdict = judge_input(Greys(64, /*darkest=*/100), as("none"), random);
+  ASSERT_TRUE(verdict.ok()) << verdict.status().message();
+  EXPECT_LT(verdict->given.information, 0.1);
+  EXPECT_FALSE(verdict->doubtful) << verdict->advice;
+  // One that was trained with such pixels is not certain of all of them.
+  const auto trained = judge_input(Greys(64), as("none"), levels(0, 255));
+  ASSERT_TRUE(trained.ok()) << trained.status().message();
+  EXPECT_TRUE(trained->doubtful);
+  EXPECT_EQ(trained->best.preset, "0to255");
 }
 
 TEST(JudgeInput, AHandfulOfImagesProvesNothing) {

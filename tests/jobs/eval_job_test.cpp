@@ -160,11 +160,20 @@ TEST(EvalJob, OthersDoubtThemToo) {
     train.validation.clear();
     train.output = folder / (said ? "said" : "unsaid");
     train.image = image;
-    test::Listener by_predict, by_compare, by_train;
+    ElastifyJobOptions elastify;
+    elastify.model = grey;
+    elastify.data = folder / "images";
+    elastify.output = folder / (said ? "elastic-said" : "elastic-unsaid");
+    elastify.budget = 0;
+    elastify.threads = 1;
+    elastify.image = image;
+    test::Listener by_predict, by_compare, by_train, by_elastify;
     ASSERT_TRUE(run_predict(predict, by_predict.control()).ok());
     ASSERT_TRUE(run_compare(compare, by_compare.control()).ok());
     const auto trained = run_train(train, by_train.control());
     ASSERT_TRUE(trained.ok()) << trained.status().message();
+    (void)run_elastify(elastify, by_elastify.control());  // has no block to work on; the doubt comes first
+    EXPECT_EQ(contains(by_elastify.notes, kDoubt), !said) << by_elastify.notes;
     EXPECT_EQ(contains(by_predict.notes, kDoubt), !said) << by_predict.notes;
     EXPECT_EQ(contains(by_compare.notes, kDoubt), !said) << by_compare.notes;
     EXPECT_EQ(contains(by_train.notes, kDoubt), !said) << by_train.notes;
@@ -273,6 +282,10 @@ TEST(EvalJob, OutputsThatAreNoNumbersFail) {
   ASSERT_TRUE(job.ok() && job->assign().ok());
   const auto run = job->run();
   ASSERT_TRUE(run.ok()) << run.status().message();
+  PredictJobOptions predict;
+  predict.model = options.model;
+  predict.images = {folder.write_image("grey.png", 90, 16)};
+  expect_failure(run_predict(predict), Code::kInvalidArgument, {"grey.png", "not numbers (NaN)"});
   const Status status = check_numbers(run->outputs);
   EXPECT_TRUE(contains(status.message(), "'logits': 1 of 10 values")) << status.message();
 }

@@ -1,5 +1,6 @@
 #include "jobs/predict_job.h"
 
+#include "base/file.h"
 #include "jobs/eval_job.h"
 #include "tests/jobs/tiny.h"
 
@@ -44,6 +45,43 @@ TEST(PredictJob, NamesClassesOfATrainingMostConfidentFirst) {
   EXPECT_EQ(static_cast<double>(right) / 24, (*judged)->evaluation.top1);
 }
 
+// A file in a .tar: a block of 512 bytes says what it is, then come its own, filled up to a whole block.
+std::string tar_entry(const std::string& name, const std::string& bytes) {
+  std::string head(512, '\0');
+  head.replace(0, name.size(), name);
+  head.replace(100, 7, "0000644");
+  head.replace(124, 11, fmt::format("{:011o}", bytes.size()));
+  head.replace(148, 8, "        ");
+  head[156] = '0';
+  head.replace(257, 8,
+               std::string("ustar\0"
+                           "00",
+                           8));
+  unsigned sum = 0;
+  for (const char c : head) sum += static_cast<unsigned char>(c);
+  head.replace(148, 7, fmt::format("{:06o}", sum) + '\0');
+  return head + bytes + std::string((512 - bytes.size() % 512) % 512, '\0');
+}
+
+TEST(PredictJob, LooksIntoArchives) {
+  const Folder folder;
+  const std::string model = test::write_tiny(folder), loose = folder.write_image("loose.png", 9, 16);
+  const std::string png = *os_files().read(loose, 1 << 20);
+  const std::string archive = folder.write(
+      "photos.tar", tar_entry("deep/a.png", png) + tar_entry("b.png", "rubbish") + std::string(1024, '\0'));
+  PredictJobOptions options = tiny_prediction(model, {archive, loose});
+  expect_failure(run_predict(options), Code::kCorrupt, {"photos.tar/b.png"});
+  options.on_bad_image = OnBadImage::kSkip;
+  const auto result = run_predict(options);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const auto& all = (*result)->predictions;
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].image, archive + "/deep/a.png");
+  EXPECT_EQ(all[0].top[0].probability, all[1].top[0].probability) << "the same image";
+  ASSERT_EQ((*result)->skipped.size(), 1U);
+  expect_failure(run_predict(tiny_prediction(model, {folder / "none.zip"})), Code::kNotFound, {"none.zip"});
+}
+
 TEST(PredictJob, SkipsWhatCannotBeReadOnDemand) {
   const Folder folder;
   const std::string good = folder.write_image("good.png", 9, 16), bad = folder.write("bad.png", "rubbish");
@@ -64,6 +102,9 @@ TEST(PredictJob, RefusesNothingAndEmptyFolders) {
   expect_failure(run_predict(tiny_prediction(model, {})), Code::kInvalidArgument, {"which images"});
   expect_failure(run_predict(tiny_prediction(model, {folder / "empty"})), Code::kNotFound,
                  {"holds no images"});
+  PredictJobOptions few = tiny_prediction(model, {folder.write_image("x.png", 9, 16)});
+  few.classes = {"cat", "dog"};
+  expect_failure(run_predict(few), Code::kInvalidArgument, {"2 names", "tells 10 apart"});
 }
 
 }  // namespace

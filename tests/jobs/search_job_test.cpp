@@ -71,6 +71,35 @@ TEST(ExitsJob, RefusesWhatCannotWork) {
   refuses([](ExitsJobOptions& job) { job.data = ""; }, "data");
 }
 
+TEST(SearchJob, KeepsLimitsOfSizeAndOperations) {
+  const Folder folder;
+  ElastifyJobOptions elastify = test::small_job(folder / "elastic");
+  elastify.budget = 0;
+  ASSERT_TRUE(run_elastify(elastify).ok());
+  SearchJobOptions job = job_for(elastify.output);
+  job.latency_share = 1;
+  job.margin = 0;
+  job.evaluations = 4;
+  const auto free = run_search(job);
+  ASSERT_TRUE(free.ok()) << free.status().message();
+  EXPECT_EQ(free->known, 0U);
+  const auto original = static_cast<double>(free->original_parameters);
+  job.max_params = 0.8 * original;
+  const auto small = run_search(job);
+  ASSERT_TRUE(small.ok()) << small.status().message();
+  EXPECT_LE(static_cast<double>(small->best_parameters), job.max_params);
+  EXPECT_GT(small->known, 0U) << "the first search is remembered";
+  job.max_params = 1;
+  const auto none = run_search(job);
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.status().message().find("allow more"), std::string::npos) << none.status().message();
+  job.max_params = 0;
+  job.max_memory = 1024;
+  const auto tight = run_search(job);
+  ASSERT_FALSE(tight.ok()) << "a kilobyte";
+  EXPECT_NE(tight.status().message().find("allow more"), std::string::npos) << tight.status().message();
+}
+
 // Variants and exits are judged by different images: no front and no lookup mixes them.
 TEST(ElasticJobs, KeepVariantsAndExitsApart) {
   const Folder folder;

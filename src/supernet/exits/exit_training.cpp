@@ -119,6 +119,7 @@ LoaderOptions exit_loader(const ExitTeachingOptions& options) {
 }
 
 double rate_after(double rate, double done) {
+  // From a tenth: an exit begins with random weights, whose first gradients would upset tuned blocks.
   if (done < kWarmUp) return rate * (0.1 + 0.9 * done / kWarmUp);
   return rate * 0.5 * (1 + std::cos(std::numbers::pi * std::min(1.0, done)));
 }

@@ -78,6 +78,7 @@ class ExitFinder {
   }
 
   double most_time() const { return (options_.tune ? kMostTuned : kMostTime) * report_.full_seconds; }
+  // Seconds for each place: exits are compared with each other, by the quickest of some runs.
   MeasureOptions measuring() const { return {.threads = options_.teaching.trainer.threads, .seconds = 0.02}; }
 
   int64_t storage_of(size_t exits) const {

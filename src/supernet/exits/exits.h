@@ -34,7 +34,8 @@ struct ExitOptions {
   // before them learn together with the exits, as alternatives; the originals stay as they are.
   bool tune = false;
   double tuning_rate = 1e-3;
-  // Real exits are tried at so many places, for this share of the time; probes get a share before.
+  // Real exits are tried at so many places, for this share of the time; probes get a share before. What is
+  // left, three quarters, teaches those that are kept.
   int candidates = 4;
   double trial_share = 0.2, probe_share = 0.03;
   ExitTeachingOptions teaching;  // its seconds are for everything; its progress is not called

@@ -25,6 +25,8 @@ Matrix matrix_of(const Expression& expression) {
 
 Matrix transposed(const Matrix& m) { return matrix_of(view(m).transpose()); }
 
+// The only product there is: each combination of orders would be an instantiation of its own, of which each
+// takes seconds to compile. Turning a matrix first costs next to nothing beside the product.
 Matrix product(const Matrix& a, const Matrix& b) {
   LIMBER_ASSERT(a.columns == b.rows);
   return matrix_of(view(a) * view(b));
@@ -42,19 +44,19 @@ EigenSystem symmetric_eigen(const Matrix& m) {
 // Projecting on the leading directions of one side gives the best approximation without dividing by singular
 // values, so small ones, which the Gram matrix knows badly, do no harm.
 Factors::Factors(Matrix m) : matrix_(std::move(m)) {
-  const auto a = view(std::as_const(matrix_));
-  const bool tall = matrix_.rows > matrix_.columns;
-  EigenSystem eigen = symmetric_eigen(tall ? matrix_of(a.transpose() * a) : matrix_of(a * a.transpose()));
+  const Matrix turned = transposed(matrix_);
+  EigenSystem eigen =
+      symmetric_eigen(matrix_.rows > matrix_.columns ? product(turned, matrix_) : product(matrix_, turned));
   directions_ = std::move(eigen.vectors);
   for (double value : eigen.values) singular_values_.push_back(std::sqrt(std::max(value, 0.0)));
 }
 
 Factors::Pair Factors::truncated(int64_t rank) const {
   LIMBER_ASSERT(rank > 0 && rank <= full_rank());
-  const auto leading = view(directions_).topRows(rank);
-  if (matrix_.rows > matrix_.columns)
-    return {matrix_of(view(matrix_) * leading.transpose()), matrix_of(leading)};
-  return {matrix_of(leading.transpose()), matrix_of(leading * view(matrix_))};
+  Matrix leading = matrix_of(view(directions_).topRows(rank));
+  Matrix turned = transposed(leading);
+  if (matrix_.rows > matrix_.columns) return {product(matrix_, turned), std::move(leading)};
+  return {std::move(turned), product(leading, matrix_)};
 }
 
 }  // namespace limber

@@ -124,7 +124,8 @@ TEST(Training, Activations) {
   check("hard_sigmoid", y, 1, 0.2, 0.5);
   for (const char* act : {"sigmoid", "tanh", "softplus"}) check(act, y, 1);
   check("elu", y, 1, 0.7);
-  for (const char* act : {"hard_swish", "silu", "gelu"}) check(act, x, 0);
+  for (const char* act : {"hard_swish", "silu", "gelu", "gelu_tanh", "mish"}) check(act, x, 0);
+  check("mish", random_tensor(shape, 4, -30, 60), 0);  // where the exponential alone would overflow
 }
 
 TEST(Training, Pools) {

@@ -147,26 +147,5 @@ TEST(Allocation, AnIdleSessionBurnsNoCpu) {
   EXPECT_LT(cpu_seconds() - before, 0.05);
 }
 
-// Processor time that threads burn while nothing is to be done, after each of some runs.
-double seconds_waited(Session& session) {
-  constexpr int kRuns = 30;
-  double waited = 0;
-  for (int i = 0; i < kRuns; ++i) {
-    EXPECT_TRUE(session.run().ok());
-    const double before = cpu_seconds();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    waited += cpu_seconds() - before;
-  }
-  return waited / kRuns;
-}
-
-TEST(Waiting, IsShortInAProgramThatAsksForIt) {
-  keep_waits_short();
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  const auto session = make_session(make_net(kResidualNet), cpu_backends(2), {.threads = 2});
-  ASSERT_TRUE(session);
-  EXPECT_LT(seconds_waited(*session), 2e-4);  // about 3e-5; 1e-3 and more without
-}
-
 }  // namespace
 }  // namespace limber::test

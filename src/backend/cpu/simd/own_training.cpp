@@ -25,7 +25,9 @@ std::optional<SimdGradient> gradient_of(const Activation& act, bool from_output)
     case OpKind::kSilu:
       return SimdGradient::kSilu;
     case OpKind::kGelu:
-      return act.tanh_gelu ? std::nullopt : std::optional(SimdGradient::kGelu);
+      return act.tanh_gelu ? SimdGradient::kGeluTanh : SimdGradient::kGelu;
+    case OpKind::kMish:
+      return SimdGradient::kMish;
     case OpKind::kSigmoid:
       return from_output ? std::optional(SimdGradient::kSigmoidOfY) : std::nullopt;
     case OpKind::kTanh:

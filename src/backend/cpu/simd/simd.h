@@ -19,7 +19,7 @@ namespace limber {
 // dx from dy and x, or from dy and the activation's result (OfY). Relu, LeakyRelu and Clip work for both.
 #define LIMBER_SIMD_GRADIENT(X) \
   X(Relu) X(LeakyRelu) X(Clip) X(SigmoidOfY) X(TanhOfY) X(HardSigmoid) X(HardSigmoidOfY) X(EluOfY) \
-  X(SoftplusOfY) X(HardSwish) X(Silu) X(Gelu)
+  X(SoftplusOfY) X(HardSwish) X(Silu) X(Gelu) X(GeluTanh) X(Mish)
 // clang-format on
 
 #define LIMBER_ENUMERATOR(name) k##name,

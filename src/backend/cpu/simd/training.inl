@@ -227,6 +227,24 @@ struct GradientSilu {
     return dy * s * (1.0f + x * (1.0f - s));
   }
 };
+struct GradientGeluTanh {  // y = x / 2 * (1 + tanh(u)) = x * sigmoid(2u) with u = k * (x + c * x^3)
+  static LIMBER_INLINE Vec of(Vec dy, Vec x, UnaryParams) {
+    const Vec square = x * x;
+    const Vec s = sigmoid_of(x * (1.59576912160573071f + 0.07135481627260025f * square));
+    const Vec slope = 1.59576912160573071f + 0.21406444881780074f * square;  // of 2u
+    return dy * s * (1.0f + x * (1.0f - s) * slope);
+  }
+};
+
+struct GradientMish {  // of UnaryMish: n / (n + 2) + x * 4e (e + 1) / (n + 2)^2 with n = e (e + 2)
+  static LIMBER_INLINE Vec of(Vec dy, Vec x, UnaryParams) {
+    const Vec bounded = min_of(splat(20.0f), x);  // beyond it the slope is 1
+    const Vec e = exp_of_nonpositive(bounded);
+    const Vec n = e * (e + 2.0f), below = n + 2.0f;
+    return dy * (quotient(n, below) + bounded * quotient(4.0f * e * (e + 1.0f), below * below));
+  }
+};
+
 struct GradientGelu {  // the normal distribution and its density
   static LIMBER_INLINE Vec of(Vec dy, Vec x, UnaryParams) {
     const Vec cdf = 0.5f * (erf_of(x * 0.70710678118654752f) + 1.0f);

@@ -1,4 +1,4 @@
-#include "cli/outputs.h"
+#include "jobs/outputs.h"
 
 #include <set>
 
