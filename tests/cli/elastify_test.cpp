@@ -237,7 +237,8 @@ TEST_F(SearchCommandTest, IsBenched) {
   std::istringstream lines(outcome.out);
   std::string line;
   ASSERT_TRUE(std::getline(lines, line) && line == "ready");
-  for (const char* key : {"original_ms", "subnets", "curve", "time_saving", "share", "accuracy", "variants"}) {
+  for (const char* key :
+       {"original_ms", "subnets", "curve", "time_saving", "share", "accuracy", "variants"}) {
     ASSERT_TRUE(std::getline(lines, line));
     EXPECT_TRUE(json::parse(line).contains(key)) << key << ": " << line;
   }
