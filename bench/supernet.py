@@ -5,8 +5,8 @@ Four parts. `latency`: random variants as the latency table predicts them agains
 in turns, less how much faster or slower the machine is when what the table was made from is measured again. `search`: on a taught ResNet-56 how much time shared beginnings save
 for the first 100 variants of a search, how many evaluations plain evolution and plain annealing need against
 ours for the accuracy they reach, and how long a whole `limber search` takes. `accuracy`: of ResNet-56 and
-ResNet-20 the best variant at 80 and 60 % of the latency on all CIFAR-10 test images, against the original, and
-against the original with some of its blocks shrunk, evenly spread: as it is, and trained as a whole for as long
+ResNet-20 the best variant at 80, 60, 40 and 30 % of the latency on all CIFAR-10 test images, and every tuned
+variant, against the original, and against the original with some of its blocks shrunk, evenly spread: as it is, and trained as a whole for as long
 as the elastic model was taught. `budget`: many searches for latencies between 50 and 95 % with other seeds; what each
 returns is timed again by another process, in turns with the original. Folders that were taught and parts that were
 measured are kept in the work folder, so that the bench goes on where it stopped. Models and data that are not
@@ -35,7 +35,9 @@ PARTS = ("latency", "search", "accuracy", "budget")
 SHARED = Path(os.environ.get("LIMBER_SHARED", common.ROOT.parent / "shared"))
 DATA = Path(os.environ.get("LIMBER_DATA", Path.home() / ".cache" / "limber-data")) / "cifar10"
 PIXELS = ["--mean", "0.485,0.456,0.406", "--std", "0.229,0.224,0.225"]
-SHARES = (0.8, 0.6)
+SHARES = (0.8, 0.6)  # of the latency: searched for on a taught model again and again
+LOW_SHARES = (0.4, 0.3)  # searched for once
+RANGE = [0.3 + 0.05 * step for step in range(15)]  # where the curve is looked at
 TAUGHT = ("resnet56-cifar10", "resnet20-cifar10")  # the first is searched, too
 CHANGES = ["--flip", "0.5", "--padding", "4"]
 TIMEOUT = 3600.0
@@ -207,6 +209,21 @@ def accuracy_of(bench: Bench, folder: Path, variants: dict[str, str]) -> dict[st
         return {name: ask(worker, f"accuracy {variant}")["accuracy"] for name, variant in variants.items()}
 
 
+def measure_curve(bench: Bench, folder: Path) -> dict[str, Any]:
+    """Returns latency and accuracy of every tuned variant, and what follows for the whole range."""
+    with bench.worker(folder, bench.arguments.threads, 2000 if bench.quick else 10000) as worker:
+        variants = ask(worker, "chain")["variants"]
+    points = sorted((one["share"], one["accuracy"]) for one in variants)
+    original = variants[0]["accuracy"]
+    area = sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in zip(points, points[1:]))
+    mean = area / (points[-1][0] - points[0][0]) if len(points) > 1 else original
+    # What one gets who asks for a share: the best that is no slower.
+    levels = [max((a for s, a in points if s <= share + 1e-9), default=None) for share in RANGE]
+    neighbours = [three for three in zip(levels, levels[1:], levels[2:]) if None not in three]
+    bend = max((100 * abs(b - (a + c) / 2) for a, b, c in neighbours), default=None)
+    return {"variants": variants, "range_drop": 100 * (original - mean), "bend": bend}
+
+
 def uniform_variants(bench: Bench, folder: Path) -> dict[str, str]:
     with bench.worker(folder, bench.arguments.threads, 16) as worker:
         ask(worker, "table")
@@ -240,11 +257,13 @@ def train_uniform(bench: Bench, folder: Path, share: str, variant: str, seconds:
 
 
 def measure_accuracy(bench: Bench, model: str, folder: Path, seconds: float) -> dict[str, Any]:
-    searches = {f"{share:.0%}": search_whole(bench, folder, share) for share in SHARES}
+    searches = {f"{share:.0%}": search_whole(bench, folder, share) for share in SHARES + LOW_SHARES}
     say("searched", bench.start)
     variants = {name: search["variant"] for name, search in searches.items()}
     result: dict[str, Any] = {"searches": searches}
     result["best"] = accuracy_of(bench, folder, {"original": "original", **variants})
+    result["curve"] = measure_curve(bench, folder)
+    say("curve measured", bench.start)
     only = ["--operators", "shrink50", "shrink25"]
     uniform = bench.elastify(model, 1.0, *only)
     shrunk = uniform_variants(bench, uniform)
@@ -300,6 +319,7 @@ def summarise(results: dict[str, Any]) -> dict[str, float | None]:
     ]
     best = [one["best"] for one in accuracy.values()]
     searches = [search for one in accuracy.values() for search in one["searches"].values()]
+    curves = [one["curve"] for one in accuracy.values()]
 
     def drop(share: str) -> float | None:
         """The largest of all models."""
@@ -312,6 +332,10 @@ def summarise(results: dict[str, Any]) -> dict[str, float | None]:
         "evaluations_ratio": statistics.median(ratios) if ratios else None,
         "accuracy_drop_80": drop("80%"),
         "accuracy_drop_60": drop("60%"),
+        "drop_40": drop("40%"),
+        "drop_30": drop("30%"),
+        "range_accuracy_drop": max((curve["range_drop"] for curve in curves), default=None),
+        "bend_worst": max((curve["bend"] for curve in curves if curve["bend"] is not None), default=None),
         "search_seconds": max((one["seconds"] for one in searches), default=None),
         "within_budget": results["budget"].get("kept"),
     }
@@ -329,6 +353,8 @@ def print_results(results: dict[str, Any]) -> None:
             text = f"{one['accuracy']:.2%} after {one['evaluations']} evaluations, ours after {one['ours']}"
             print(f"at {entry['share']:.0%}, seed {entry['seed']}, {method}: {text}")
     for model, one in results["accuracy"].items():
+        for variant in one["curve"]["variants"]:
+            print(f"{model:<18} curve             {variant['share']:<9.1%} {variant['accuracy']:.2%}")
         for name in ("best", "uniform_untaught", "uniform_trained"):
             for share, accuracy in one[name].items():
                 print(f"{model:<18} {name:<17} {share:<9} {accuracy:.2%}")

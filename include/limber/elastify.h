@@ -14,13 +14,13 @@ namespace limber {
 inline namespace v1 {
 
 struct ElastifySettings {
-  std::string model;                        // an ONNX file, the folder of a training, or "builtin:NAME"
-  std::string data;                         // images, with labels or without
-  std::string output;                       // folder of the elastic model
-  bool resume = false;                      // goes on with what is in `output`
-  double budget_s = 600;                    // for everything, from loading to saving
-  std::vector<double> shares = {0.8, 0.6};  // of the model's latency, for which variants are tuned
-  int threads = 0;                          // 0: every core this process may use
+  std::string model;           // an ONNX file, the folder of a training, or "builtin:NAME"
+  std::string data;            // images, with labels or without
+  std::string output;          // folder of the elastic model
+  bool resume = false;         // goes on with what is in `output`
+  double budget_s = 600;       // for everything, from loading to saving
+  std::vector<double> shares;  // of the model's latency, for which variants are tuned; empty: the whole range
+  int threads = 0;             // 0: every core this process may use
   uint64_t seed = 0;
 };
 

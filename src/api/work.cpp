@@ -147,7 +147,7 @@ Expected<ElastifyReport> elastify(const ElastifySettings& settings, const Contro
   options.output = settings.output;
   options.resume = settings.resume;
   options.budget = settings.budget_s;
-  options.shares = settings.shares;
+  if (!settings.shares.empty()) options.shares = settings.shares;
   options.threads = settings.threads;
   options.seed = settings.seed;
   Watcher watcher(control);

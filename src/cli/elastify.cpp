@@ -18,6 +18,8 @@
 namespace limber {
 namespace {
 
+constexpr size_t kFewVariants = 4;  // of which names are printed; of more only what they are good for
+
 struct ElastifyCommand {
   ElastifyJobOptions job;
   bool json = false;
@@ -37,7 +39,9 @@ void print_blocks(const ElasticModel& model, bool taught) {
 
 void print_json(const ElastifyOutcome& outcome) {
   const auto judged = [&](const TunedVariant& one) {
-    return Json::object({{"variant", print(outcome.folder.model, one.variant)}, {"accuracy", one.accuracy}});
+    return Json::object({{"variant", print(outcome.folder.model, one.variant)},
+                         {"share", one.share},
+                         {"accuracy", one.accuracy}});
   };
   const Json out = Json::object({{"folder", outcome.folder.path},
                                  {"blocks", outcome.folder.model.blocks.size()},
@@ -48,6 +52,7 @@ void print_json(const ElastifyOutcome& outcome) {
                                  {"seconds", outcome.seconds},
                                  {"stopped", outcome.stopped},
                                  {"images", outcome.images.count},
+                                 {"range_accuracy", outcome.range_accuracy},
                                  {"judged_on", outcome.judged.empty() ? "" : outcome.images.text()},
                                  {"tuned", Json::list(outcome.judged, judged)}});
   fmt::print("{}\n", out.text());
@@ -60,11 +65,18 @@ void print_tables(const ElastifyJobOptions& job, const ElastifyOutcome& outcome)
              model.blocks.size(), outcome.alternatives, count_variants(model), outcome.size_ratio);
   if (!outcome.judged.empty()) {
     const int64_t images = outcome.images.count;
-    Table table({{""}, {"accuracy", true}, {"variant"}});
-    for (const TunedVariant& one : outcome.judged)
-      table.add({&one == &outcome.judged[0] ? "original" : "tuned", show_accuracy(one.accuracy, images),
-                 print(outcome.folder.model, one.variant)});
-    fmt::print("\n{}accuracies are of {}\n", table.text(), outcome.images.text());
+    const bool few = outcome.judged.size() <= kFewVariants;
+    std::vector<Column> columns = {{"latency", true}, {"accuracy", true}};
+    if (few) columns.push_back({"variant"});
+    Table table(columns);
+    for (const TunedVariant& one : outcome.judged) {
+      std::vector<std::string> row = {one.share > 0 ? show_percent(one.share) : "-",
+                                      show_accuracy(one.accuracy, images)};
+      if (few) row.push_back(print(outcome.folder.model, one.variant));
+      table.add(row);
+    }
+    fmt::print("\n{}over the range of latencies {:.1f} % on average; accuracies are of {}\n", table.text(),
+               100 * outcome.range_accuracy, outcome.images.text());
   }
   fmt::print("next: limber search {} --data {} --latency 60%\n", job.output, job.data);
 }
@@ -113,9 +125,10 @@ void add_elastify(CommandLine& line) {
                    });
   arguments.number("--lr", job.rate, 1e-7, 1.0, "Learning rate of teaching at the beginning; default 0.001");
   arguments.number("--tune-lr", job.tune_rate, 1e-7, 1.0, "The same of tuning; default 0.001");
-  arguments.parsed("--tune-for", "SHARES",
-                   "Shares of the latency for which variants are tuned; default 80%,60%",
-                   [&job](const std::string& text) { return parse_shares(text, job.shares); });
+  arguments.parsed(
+      "--tune-for", "SHARES",
+      "Shares of the latency for which variants are tuned, as in 80%,60%; default: all from 95% to 30%",
+      [&job](const std::string& text) { return parse_shares(text, job.shares); });
   arguments.choice<TuneTo>(
       "--labels", job.tune_to,
       {{"auto", TuneTo::kAuto}, {"data", TuneTo::kLabels}, {"original", TuneTo::kOriginal}},
@@ -126,7 +139,7 @@ void add_elastify(CommandLine& line) {
   arguments.number("--flip", job.changes.flip, 0.0, 1.0, "Probability of mirroring an image");
   arguments.texts("--operators", job.operators, "NAME", "Kinds of alternatives to try; default all");
   arguments.number("--size-limit", job.size_limit, 1.0, 100.0,
-                   "All parameters together by those of the model; default 4.4");
+                   "All parameters together by those of the model; default 2.7");
   add_image_arguments(arguments, job.image);
   add_bad_images_argument(arguments, job.on_bad_image);
   add_workers_argument(arguments, job.workers);

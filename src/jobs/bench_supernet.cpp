@@ -7,13 +7,14 @@
 #include "base/clock.h"
 #include "base/median.h"
 #include "jobs/json.h"
+#include "supernet/teach/tune.h"
 
 namespace limber {
 namespace {
 
 constexpr std::string_view kVerbs =
     "table, subnets COUNT, search METHOD SHARE EVALUATIONS SEED, reuse SHARE COUNT, accuracy VARIANT, "
-    "uniform ALTERNATIVE SHARE, quit";
+    "chain, uniform ALTERNATIVE SHARE, quit";
 constexpr double kMeasureSeconds = 0.1;  // of one whole variant
 
 const std::map<std::string, SearchMethod> kMethods = {{"evolution", SearchMethod::kEvolution},
@@ -49,6 +50,7 @@ Result<std::string> SupernetAnswers::answer(const std::string& line) {
     return search(name, share, count, seed);
   if (verb == "reuse" && words >> share >> count && count > 0) return reuse(share, count);
   if (verb == "accuracy" && words >> name) return accuracy(name);
+  if (verb == "chain") return chain();
   if (verb == "uniform" && words >> name >> share) return uniform(name, share);
   return invalid("'{}' is none of: {}", line, kVerbs);
 }
@@ -152,6 +154,22 @@ Result<std::string> SupernetAnswers::accuracy(const std::string& variant) {
                 measure_variant(work_.folder.model, parsed, work_.backends,
                                 {.threads = work_.threads, .seconds = kMeasureSeconds}));
   return Json::object({{"accuracy", accuracy[0]}, {"measured_ms", 1e3 * measured}}).line();
+}
+
+Result<std::string> SupernetAnswers::chain() {
+  std::vector<Variant> variants = tuned_variants(work_.folder.model, work_.folder.info);
+  variants.insert(variants.begin(), original_variant(work_.folder.model));
+  LIMBER_ASSIGN(const auto accuracies, work_.evaluate(variants, {}));
+  LIMBER_ASSIGN(const auto seconds, measure_variants(work_.folder.model, variants, work_.backends,
+                                                     {.threads = work_.threads, .seconds = kMeasureSeconds}));
+  Json list = Json::array();
+  for (size_t i = 0; i < variants.size(); ++i)
+    list.push(Json::object({{"variant", print(work_.folder.model, variants[i])},
+                            {"share", seconds[i] / seconds[0]},
+                            {"accuracy", accuracies[i]}}));
+  Json out = Json::object({});
+  out.set("variants", std::move(list));
+  return out.line();
 }
 
 Result<std::string> SupernetAnswers::uniform(const std::string& alternative, double share) const {

@@ -25,6 +25,8 @@ class SupernetAnswers {
   // The first variants that a search evaluates: how long that takes, and how long one by one.
   Result<std::string> reuse(double share, int count);
   Result<std::string> accuracy(const std::string& variant);
+  // The original and the tuned variants: what they take by the original's time, and how good they are.
+  Result<std::string> chain();
   // The variant with one kind of alternative in as few blocks, evenly spread, as keep the share of the time.
   Result<std::string> uniform(const std::string& alternative, double share) const;
 

@@ -25,10 +25,12 @@
 namespace limber {
 namespace {
 
-constexpr size_t kMostJudged = 1000;   // images: an interval of two points at 90 %
-constexpr size_t kLeastJudged = 50;    // images, however small the budget: 8 points at 90 %
-constexpr double kJudgingShare = 0.1;  // of the budget, at most
-constexpr double kDiskSpeed = 100e6;   // bytes per second that saving is reckoned with before it was timed
+constexpr size_t kMostJudged = 1000;        // images: an interval of two points at 90 %
+constexpr size_t kLeastJudged = 50;         // images, however small the budget: 8 points at 90 %
+constexpr double kJudgingShare = 0.1;       // of the budget, at most
+constexpr double kLookingShare = 0.02;      // of the time of tuning, for accuracies that are shown meanwhile
+constexpr double kAlternativesShare = 0.4;  // of the room; the rest is for copies of the model's own blocks
+constexpr double kDiskSpeed = 100e6;  // bytes per second that saving is reckoned with before it was timed
 
 // What was found out about variants whose alternatives have learnt since.
 Status forget_variants(const ElasticFolder& folder) {
@@ -109,12 +111,16 @@ class Elastification {
   Status recall();
   Status save();
   Status judge();
+  Status load_judged();
+  Result<std::vector<double>> accuracies(std::span<const Variant> variants, int64_t images,
+                                         const std::atomic<bool>* stop = nullptr);
 
   bool teaches() const { return job_.budget > 0; }
   double elapsed() const { return now_seconds() - start_; }
   double left() const { return job_.budget - spent_before_ - elapsed(); }
   Status too_small(double needed, const std::string& why) const;
   int64_t judged_images() const;
+  int64_t looked_at_images() const;
 
   ElastifyJobOptions job_;
   const JobControl& control_;
@@ -124,6 +130,8 @@ class Elastification {
   Classifier classifier_;
   std::shared_ptr<const Dataset> data_;  // that is learnt from
   JudgedData judged_;
+  EvaluationSet images_;  // of these, once they are loaded
+  std::unique_ptr<BlockRunner> runner_;
   bool labels_ = false;
   TeachingNote teaching_;
   double spent_before_ = 0;
@@ -221,7 +229,7 @@ Result<ElasticModel> Elastification::expand_here() {
   int done = 0, count = 1;
   bool over = false;
   ExpandOptions how{.operators = job_.operators};
-  how.size_limit = 1 + (job_.size_limit - 1) / 2;  // copies of the model's own blocks get the other half
+  how.size_limit = 1 + kAlternativesShare * (job_.size_limit - 1);
   how.measure = [&](const Graph& graph, const std::shared_ptr<Parameters>& params) -> Result<double> {
     if (control_.stop_asked())
       return error(Code::kResourceExhausted, "stopped while alternatives were made; nothing was written");
@@ -259,6 +267,15 @@ int64_t Elastification::judged_images() const {
   const double each = static_cast<double>(2 + job_.shares.size()) * table_->original();
   const auto affordable = static_cast<int64_t>(kJudgingShare * job_.budget / each);
   return std::min(judged_.images.count, std::clamp<int64_t>(affordable, kLeastJudged, most));
+}
+
+// For the accuracy over the range that is shown now and then while variants are tuned; 0: it would take too
+// long.
+int64_t Elastification::looked_at_images() const {
+  if (!table_) return 0;
+  const double each = static_cast<double>(1 + job_.shares.size()) * table_->original();
+  const auto affordable = static_cast<int64_t>(kLookingShare * ElastifyOptions{}.judge_every / each);
+  return affordable < static_cast<int64_t>(kLeastJudged) ? 0 : std::min(affordable, judged_images());
 }
 
 // How long judging and saving will take. Too small a budget is refused before anything is written.
@@ -301,7 +318,7 @@ Status Elastification::teach() {
   how.distill = {.batch = job_.batch, .threads = threads_};
   how.rate = job_.rate;
   how.seed = job_.seed;
-  how.chosen = tuned_variants(folder.model, folder.info);
+  how.chosen = tuned_chain(folder.model, folder.info);
   how.input = classifier_.input;
   how.augmentation = job_.changes;
   how.tune = {.batch = job_.batch, .threads = threads_, .label_share = labels_ ? 0.5 : 0};
@@ -316,36 +333,69 @@ Status Elastification::teach() {
   how.workers = job_.workers;
   how.stop = control_.stop;
   how.progress = [&](const ElastifyProgress& p) {
-    const std::string text = fmt::format("{:.0f} of {:.0f} s  {} images  error {:.4f}", p.seconds,
-                                         p.of_seconds, p.images, p.error);
+    std::string text = fmt::format("{:.0f} of {:.0f} s  {} images  error {:.4f}", p.seconds, p.of_seconds,
+                                   p.images, p.error);
+    if (p.range_accuracy) text += fmt::format("  {:.1f} % over the range", 100 * *p.range_accuracy);
     control_.progress({p.stage, p.seconds / p.of_seconds, text});
   };
-  how.save = [&](double seconds, const std::vector<Variant>& chosen) {
+  how.save = [&](double seconds, std::span<const TimedVariant> chosen) {
     teaching_.taught_s = seconds;
-    teaching_.tuned.clear();
-    for (const Variant& variant : chosen) teaching_.tuned.push_back(print(folder.model, variant));
+    note_tuned(folder.model, chosen, teaching_);
     return save();
   };
+  if (const int64_t images = looked_at_images(); images > 0)
+    how.judge = [this, images](std::span<const Variant> variants) { return accuracies(variants, images); };
   LIMBER_ASSIGN(const Elastified done, teach_alternatives(folder.model, data_, backends_, how));
   out_.taught_s = done.seconds;
-  for (const Variant& variant : done.chosen) out_.judged.push_back({variant, 0});
+  for (const TimedVariant& one : done.chosen) out_.judged.push_back({one.variant, one.share});
   return {};
 }
 
 // What processes before this one did.
 Status Elastification::recall() {
   out_.taught_s = teaching_.taught_s;
-  for (const Variant& variant : tuned_variants(out_.folder.model, out_.folder.info))
-    out_.judged.push_back({variant, 0});
+  for (const TimedVariant& one : tuned_chain(out_.folder.model, out_.folder.info))
+    out_.judged.push_back({one.variant, one.share});
   return {};
 }
 
 // The original first.
 Status Elastification::judge() {
   if (out_.judged.empty()) return {};
-  out_.judged.insert(out_.judged.begin(), {original_variant(out_.folder.model), 0});
+  out_.judged.insert(out_.judged.begin(), {original_variant(out_.folder.model), 1});
   std::vector<Variant> variants;
   for (const TunedVariant& one : out_.judged) variants.push_back(one.variant);
+  LIMBER_ASSIGN(const std::vector<double> found, accuracies(variants, judged_images(), control_.stop));
+  out_.images = judged_.images;
+  out_.images.count = images_.count();
+  std::vector<RangePoint> points;
+  for (size_t i = 0; i < found.size(); ++i) {
+    TunedVariant& one = out_.judged[i];
+    one.accuracy = found[i];
+    if (one.share > 0) points.push_back({one.share, one.accuracy});
+  }
+  out_.range_accuracy = range_accuracy(std::move(points));
+  return {};
+}
+
+// Of the images that nothing here learns from so many, the same ones every time.
+Result<std::vector<double>> Elastification::accuracies(std::span<const Variant> variants, int64_t images,
+                                                       const std::atomic<bool>* stop) {
+  LIMBER_TRY(load_judged());
+  EvaluationSet some;
+  for (size_t i = 0; i < images_.images.size() && some.count() < images; ++i) {
+    some.images.push_back(images_.images[i]);
+    some.labels.push_back(images_.labels[i]);
+  }
+  LIMBER_ASSIGN(const auto correct, runner_->count_correct(variants, some, stop));
+  std::vector<double> shares;
+  for (const int64_t count : correct)
+    shares.push_back(static_cast<double>(count) / static_cast<double>(some.count()));
+  return shares;
+}
+
+Status Elastification::load_judged() {
+  if (runner_ != nullptr) return {};
   LoaderOptions how;
   how.batch = std::min<int64_t>(BlockRunnerOptions{}.batch, judged_.images.count);
   how.seed = job_.seed;
@@ -355,16 +405,10 @@ Status Elastification::judge() {
   how.input = classifier_.input;
   how.on_bad_image = job_.on_bad_image;
   LIMBER_ASSIGN(const auto loader, Loader::make(judged_.data, how));
-  LIMBER_ASSIGN(EvaluationSet set, load_evaluation_set(*loader, judged_images()));
-  LIMBER_ASSIGN(const auto runner,
+  LIMBER_ASSIGN(images_, load_evaluation_set(*loader, judged_images()));
+  LIMBER_ASSIGN(runner_,
                 BlockRunner::create(out_.folder.model, backends_, {.batch = how.batch, .threads = threads_}));
-  if (!labels_) LIMBER_TRY(runner->label_by_original(set));
-  LIMBER_ASSIGN(const auto correct, runner->count_correct(variants, set, control_.stop));
-  out_.images = judged_.images;
-  out_.images.count = set.count();
-  for (size_t i = 0; i < correct.size(); ++i)
-    out_.judged[i].accuracy = static_cast<double>(correct[i]) / static_cast<double>(set.count());
-  return {};
+  return labels_ ? Status() : runner_->label_by_original(images_);
 }
 
 Result<ElastifyOutcome> Elastification::run() {

@@ -7,6 +7,7 @@
 #include "data/loader.h"
 #include "jobs/judged_images.h"
 #include "jobs/source.h"
+#include "supernet/teach/chain.h"
 #include "variant/elastic_folder.h"
 
 namespace limber {
@@ -25,12 +26,12 @@ struct ElastifyJobOptions : JobOptions {
   // 0: alternatives are made, and nothing is taught.
   double budget = 600;
   ImageOptions image;
-  AugmentOptions changes;                   // random ones
-  double rate = 1e-3, tune_rate = 1e-3;     // of teaching and of tuning, at the beginning
-  std::vector<double> shares = {0.8, 0.6};  // of the latency, for which variants are tuned
+  AugmentOptions changes;                      // random ones
+  double rate = 1e-3, tune_rate = 1e-3;        // of teaching and of tuning, at the beginning
+  std::vector<double> shares = whole_range();  // of the latency, for which variants are tuned
   TuneTo tune_to = TuneTo::kAuto;
   std::vector<std::string> operators;  // kinds of alternatives to try; empty: all
-  double size_limit = 4.4;             // all parameters together by those of the model
+  double size_limit = 2.7;             // all parameters together by those of the model
   OnBadImage on_bad_image = OnBadImage::kFail;
   int workers = kAutoWorkers;
 };
@@ -39,6 +40,7 @@ Status check(const ElastifyJobOptions& job);
 // A variant that was tuned, and how good it is now.
 struct TunedVariant {
   Variant variant;
+  double share = 1;  // of the original's latency, as predicted; 0: nobody noted it
   double accuracy = 0;
 };
 
@@ -50,6 +52,7 @@ struct ElastifyOutcome {
   double seconds = 0;                // of everything, by this process
   std::vector<TunedVariant> judged;  // the original first; empty when nothing was tuned
   JudgedImages images;               // that these accuracies are of: none was learnt from
+  double range_accuracy = 0;         // mean over latencies, see range_accuracy(); 0 when nothing was judged
   bool stopped = false;              // what is there is kept
 };
 

@@ -186,10 +186,12 @@ Status slice_parameters(const SlicedGraph& sliced, const Parameters& from, Param
   return {};
 }
 
-void rename_parameters(Graph& graph, std::string_view prefix) {
+void rename_parameters(Graph& graph, std::string_view prefix,
+                       const std::function<bool(const Value&)>& which) {
   for (uint32_t v = 0; v < graph.num_values(); ++v) {
     const Value& value = graph.value(ValueId{v});
     if (value.role != Role::kParameter && value.role != Role::kState) continue;
+    if (which && !which(value)) continue;
     const std::string before = value.name;
     graph.rename(ValueId{v}, fmt::format("{}{}", prefix, before));
     for (Output& o : graph.mutable_outputs()) {

@@ -1,6 +1,7 @@
 // A smaller graph: some units of some channel groups kept, the others gone.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -30,8 +31,9 @@ std::vector<std::vector<int64_t>> all_units(const ChannelGroups& groups);
 // Adds to `to` what the sliced graph reads: sliced copies of what shrank, the same tensor otherwise.
 Status slice_parameters(const SlicedGraph& sliced, const Parameters& from, Parameters& to);
 
-// Puts `prefix` before the name of every parameter and state, so that a graph may stand beside one that it
-// was made from.
-void rename_parameters(Graph& graph, std::string_view prefix);
+// Puts `prefix` before the name of every parameter and state, or of those that `which` says, so that a graph
+// may stand beside one that it was made from.
+void rename_parameters(Graph& graph, std::string_view prefix,
+                       const std::function<bool(const Value&)>& which = nullptr);
 
 }  // namespace limber

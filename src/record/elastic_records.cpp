@@ -45,7 +45,7 @@ std::string ExitsRecord::problem() const { return not_seconds("seconds", seconds
 void convert_notes(Notes& notes) {
   const auto spent = take(notes, "spent"), taught = take(notes, "taught"), tuned = take(notes, "tuned");
   if ((spent || taught || tuned) && !notes.contains(std::string(TeachingNote::kName)))
-    put_note(notes, TeachingNote{seconds_in(spent), seconds_in(taught), words_in(tuned.value_or(""))});
+    put_note(notes, TeachingNote{seconds_in(spent), seconds_in(taught), words_in(tuned.value_or("")), {}});
   const auto blocks = take(notes, "exits blocks");
   if (blocks && !notes.contains(std::string(ExitsNote::kName))) put_note(notes, ExitsNote{*blocks});
 }

@@ -22,11 +22,13 @@ struct TeachingNote {
   double spent_s = 0;              // of everything that is over
   double taught_s = 0;             // of teaching and tuning alone
   std::vector<std::string> tuned;  // variants that were tuned as a whole
+  std::vector<double> shares;      // of the original's latency that these were predicted to take
 
   static void fields(auto& self, auto& field) {
     field("spent_s", self.spent_s);
     field("taught_s", self.taught_s);
     field("tuned", self.tuned);
+    field("shares", self.shares, Need::kOptional);
   }
   std::string problem() const;
 };

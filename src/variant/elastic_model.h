@@ -21,8 +21,8 @@ struct Alternative {
   double error = 0;
 };
 
-// Alternatives that are an original with parameters of its own: "copy1", "copy2" .. of one block, in one
-// tuned variant; "tuned" of the blocks before an exit. They go with what they were trained with.
+// Alternatives that are an original with parameters of its own: "copy1", "copy2" .. of one block, for parts
+// of the tuned variants; "tuned" of the blocks before an exit. They go with what they were trained with.
 inline constexpr std::string_view kCopyAlternative = "copy", kTunedAlternative = "tuned";
 bool is_copy(const Alternative& alternative);
 

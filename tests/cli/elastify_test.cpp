@@ -232,12 +232,13 @@ TEST_F(SearchCommandTest, IsBenched) {
   const Outcome outcome =
       limber_program("bench " + dir_ + " --worker --threads 1 --images 16 " + data_,
                      "table\nsubnets 2\nsearch plain-evolution 0.95 4 0\nreuse 0.95 4\nuniform shrink50 0.5\n"
-                     "accuracy original\nquit\n");
+                     "accuracy original\nchain\nquit\n");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   std::istringstream lines(outcome.out);
   std::string line;
   ASSERT_TRUE(std::getline(lines, line) && line == "ready");
-  for (const char* key : {"original_ms", "subnets", "curve", "time_saving", "share", "accuracy"}) {
+  for (const char* key :
+       {"original_ms", "subnets", "curve", "time_saving", "share", "accuracy", "variants"}) {
     ASSERT_TRUE(std::getline(lines, line));
     EXPECT_TRUE(json::parse(line).contains(key)) << key << ": " << line;
   }

@@ -91,7 +91,11 @@ TEST(ElastifyJob, KeepsItsBudget) {
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_GE(again->taught_s, taught - 0.1);  // the folder keeps tenths of a second
   EXPECT_LT(again->taught_s, taught + job.budget);
-  EXPECT_EQ(again->judged.size(), made->judged.size());
+  ASSERT_EQ(again->judged.size(), made->judged.size());
+  for (size_t i = 0; i < made->judged.size(); ++i) {
+    EXPECT_EQ(again->judged[i].variant, made->judged[i].variant);
+    EXPECT_NEAR(again->judged[i].share, made->judged[i].share, 1e-6);
+  }
 }
 
 // Images that variants were tuned on say nothing about them: a part is held out, and later jobs know which.
@@ -105,6 +109,12 @@ TEST(ElastifyJob, HoldsImagesOutOfDataWithoutATestPart) {
   EXPECT_EQ(made->images.part, JudgedImages::Part::kHeldOut);
   EXPECT_EQ(made->images.count, 8);
   EXPECT_EQ(made->judged[0].variant, original_variant(made->folder.model));
+  EXPECT_EQ(made->judged[0].share, 1);
+  for (size_t i = 1; i < made->judged.size(); ++i)
+    EXPECT_LT(made->judged[i].share, made->judged[i - 1].share);
+  EXPECT_GE(made->range_accuracy, 0);
+  EXPECT_LE(made->range_accuracy, 1);
+  EXPECT_LE(made->size_ratio, job.size_limit);
 
   SearchJobOptions search;
   search.model = job.output;

@@ -17,12 +17,20 @@ inline constexpr double kCopyError = 1;
 // Of the parameters of a block's copy.
 std::string copy_prefix(const Block& block, std::string_view alternative);
 
-// The original with parameters "alt/<block>/<alternative>/.." of its own; those that `params` has already
-// are taken as they are.
-Result<Graph> own_copy(const Block& block, std::string_view alternative, Parameters& params);
+// The original with parameters "alt/<block>/<alternative>/.." of its own, or with the weights of the
+// alternative `weights` and of its own only what is there once a channel: scales, shifts, statistics. Those
+// that `params` has already are taken as they are.
+Result<Graph> own_copy(const Block& block, std::string_view alternative, Parameters& params,
+                       std::string_view weights = {});
 
-// The same variants with copies of their own, "copy1" for the first, where they have originals behind the
-// first block that is none, as long as all parameters together stay within `size_limit` times the model's.
+// Variants that come one after another in latency are so many parts: what normalises the features of the
+// fastest does not fit those of the slowest, whereas weights serve both.
+inline constexpr size_t kCopyParts = 4;
+size_t part_of(size_t variant, size_t count);
+
+// The same variants with copies where they have originals behind the first block that is none, as long as all
+// parameters together stay within `size_limit` times the model's. Those of the first part have "copy1", and
+// so on; the weights of a block are those of all its copies.
 Result<std::vector<Variant>> copy_originals(ElasticModel& model, std::span<const Variant> variants,
                                             double size_limit);
 

@@ -6,6 +6,8 @@
 
 #include "base/clock.h"
 #include "supernet/expand/own_copy.h"
+#include "supernet/teach/chain.h"
+#include "supernet/teach/recalibrate.h"
 
 namespace limber {
 namespace {
@@ -14,7 +16,8 @@ constexpr double kRecent = 0.05;  // weight of a batch in the error that is show
 // Shares of the time: until the first all alternatives are taught, which need only be told apart by then;
 // until the second those of chosen variants; what is left, most of it, goes into variants as wholes, where
 // labels help.
-constexpr double kTeachAll = 0.12, kTeachChosen = 0.25;
+constexpr double kTeachAll = 0.08, kTeachChosen = 0.14;
+constexpr double kMeasureShare = 0.04;  // of the time, at most, for statistics
 
 class Elastifier {
  public:
@@ -33,7 +36,7 @@ class Elastifier {
     if (seconds() < all || !tunes) LIMBER_TRY(teach("teaching", {}, all, tunes ? taught : all));
     if (tunes && !stopped() && (seconds() < taught || chosen_.empty())) {
       LIMBER_TRY(choose());
-      LIMBER_TRY(teach("teaching the best", used_by(model_, chosen_), taught, taught));
+      LIMBER_TRY(teach("teaching the best", used_by(model_, variants_of(chosen_)), taught, taught));
       LIMBER_TRY(choose_again());
     }
     if (tunes && !stopped() && !chosen_.empty()) LIMBER_TRY(tune(taught));
@@ -75,11 +78,29 @@ class Elastifier {
       bool more = true;
       while (more && !stopped() && seconds() < stage.until) {
         LIMBER_ASSIGN(more, take_batch(stage, *loader, step));
-        if (!options_.save || seconds() - saved_ < options_.save_every) continue;
-        saved_ = seconds();
-        LIMBER_TRY(options_.save(saved_, chosen_));
+        LIMBER_TRY(save_now_and_then());
+        LIMBER_TRY(judge_now_and_then());
       }
     }
+    return {};
+  }
+
+  Status save_now_and_then() {
+    if (!options_.save || seconds() - saved_ < options_.save_every) return {};
+    saved_ = seconds();
+    return options_.save(saved_, chosen_);
+  }
+
+  // The accuracy over the latency range, once variants are tuned.
+  Status judge_now_and_then() {
+    if (!options_.judge || !tuning_ || seconds() - judged_ < options_.judge_every) return {};
+    judged_ = seconds();
+    std::vector<Variant> variants = variants_of(chosen_);
+    variants.push_back(original_variant(model_));
+    LIMBER_ASSIGN(const std::vector<double> accuracies, options_.judge(variants));
+    std::vector<RangePoint> points = {{1, accuracies.back()}};
+    for (size_t i = 0; i < chosen_.size(); ++i) points.push_back({chosen_[i].share, accuracies[i]});
+    range_accuracy_ = range_accuracy(std::move(points));
     return {};
   }
 
@@ -92,7 +113,8 @@ class Elastifier {
                   step(batch, stage.rate * 0.5 * (1 + std::cos(std::numbers::pi * done))));
     images_ += batch.size;
     error_ = images_ == batch.size ? error : (1 - kRecent) * error_ + kRecent * error;
-    if (options_.progress) options_.progress({stage.name, seconds(), options_.seconds, images_, error_});
+    if (options_.progress)
+      options_.progress({stage.name, seconds(), options_.seconds, images_, error_, range_accuracy_});
     return true;
   }
 
@@ -132,16 +154,55 @@ class Elastifier {
 
   Status choose_again() {
     LIMBER_ASSIGN(const SearchSpace space, make_search_space(model_, table_));
-    LIMBER_ASSIGN(chosen_, promising_variants(space, options_.shares));
+    LIMBER_ASSIGN(chosen_, variant_chain(space, options_.shares));
     return {};
   }
 
   Status tune(double from) {
-    LIMBER_ASSIGN(chosen_, copy_originals(model_, chosen_, options_.size_limit));
-    LIMBER_ASSIGN(const auto tuner, VariantTuner::create(model_, chosen_, backends_, options_.tune));
+    LIMBER_ASSIGN(const std::vector<Variant> variants,
+                  copy_originals(model_, variants_of(chosen_), options_.size_limit));
+    const bool first = variants != variants_of(chosen_);  // not going on with what another process began
+    for (size_t i = 0; i < chosen_.size(); ++i) chosen_[i].variant = variants[i];
+    if (first) LIMBER_TRY(measure_statistics());
+    LIMBER_ASSIGN(const auto tuner, VariantTuner::create(model_, variants, backends_, options_.tune));
     if (tuner->students() == 0) return {};
+    tuning_ = true;
+    judged_ = seconds();
     return run_stage({"tuning", from, options_.seconds, options_.tune_rate, options_.seconds},
                      [&](const Batch& batch, double rate) { return tuner->step(batch, rate); });
+  }
+
+  // Behind changed blocks features are others than the model's: of each part of the variants that one in the
+  // middle says what the normalisation of copies and alternatives goes by.
+  Status measure_statistics() {
+    if (table_.blocks.empty()) {
+      LIMBER_ASSIGN(table_, options_.measure());
+    }
+    double seconds = 0;
+    std::vector<const TimedVariant*> middle;
+    for (size_t i = 0, from = 0; i < chosen_.size(); ++i) {
+      if (i + 1 < chosen_.size() && part_of(i + 1, chosen_.size()) == part_of(i, chosen_.size())) continue;
+      middle.push_back(&chosen_[(from + i) / 2]);
+      seconds += recalibration_images(options_.distill.batch) * middle.back()->share * table_.original();
+      from = i + 1;
+    }
+    if (seconds > kMeasureShare * options_.seconds) return {};
+    LIMBER_ASSIGN(const std::vector<Tensor> batches, judge_batches());
+    for (const TimedVariant* one : middle) LIMBER_TRY(measure_statistics(one->variant, batches));
+    return {};
+  }
+
+  Status measure_statistics(const Variant& variant, std::span<const Tensor> batches) {
+    LIMBER_ASSIGN(const Graph graph, materialize(model_, variant));
+    const auto measured = recalibrate(graph, *model_.params, backends_, batches, options_.distill.threads);
+    if (measured.status().code() == Code::kInvalidArgument) return {};  // nothing is normalised so
+    LIMBER_TRY(measured.status());
+    for (const std::string& name : parameters_of(graph)) {
+      if (model_.base.find(name)) continue;
+      LIMBER_ASSIGN(Tensor tensor, (*measured)->get(name));
+      model_.params->set(name, std::move(tensor));
+    }
+    return {};
   }
 
   ElasticModel& model_;
@@ -149,9 +210,11 @@ class Elastifier {
   const std::vector<std::shared_ptr<Backend>>& backends_;
   const ElastifyOptions& options_;
   LatencyTable table_;
-  std::vector<Variant> chosen_;
+  std::vector<TimedVariant> chosen_;
   const double start_ = now_seconds();
-  double saved_, error_ = 0;
+  double saved_, judged_ = 0, error_ = 0;
+  bool tuning_ = false;
+  std::optional<double> range_accuracy_;
   int64_t images_ = 0;
 };
 

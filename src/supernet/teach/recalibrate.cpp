@@ -31,6 +31,10 @@ bool has_statistics(const Graph& graph) {
 
 }  // namespace
 
+double recalibration_images(int64_t batch) {
+  return static_cast<double>(kMinUpdates) * static_cast<double>(batch);
+}
+
 Result<std::shared_ptr<Parameters>> recalibrate(const Graph& graph, const Parameters& params,
                                                 const std::vector<std::shared_ptr<Backend>>& backends,
                                                 std::span<const Tensor> batches, int threads) {

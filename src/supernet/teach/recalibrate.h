@@ -20,4 +20,7 @@ Result<std::shared_ptr<Parameters>> recalibrate(const Graph& graph, const Parame
                                                 const std::vector<std::shared_ptr<Backend>>& backends,
                                                 std::span<const Tensor> batches, int threads);
 
+// Images that recalibrate() with few batches runs through the graph, some of them several times.
+double recalibration_images(int64_t batch);
+
 }  // namespace limber

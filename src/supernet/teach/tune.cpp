@@ -5,9 +5,7 @@
 #include <cstring>
 
 #include "ops/op_def.h"
-#include "record/elastic_records.h"
 #include "runtime/compile.h"
-#include "supernet/search/search.h"
 #include "train/evaluate.h"
 
 namespace limber {
@@ -15,13 +13,17 @@ namespace {
 
 constexpr size_t kTuneArenaBytes = size_t{1}
                                    << 36;  // of addresses; pages become memory when a step uses them
-constexpr double kNearLimit = 0.95;        // of a share of the latency: times are never quite the same again
 
 void softmax(std::span<const float> logits, std::span<float> to) {
   const float largest = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (size_t i = 0; i < logits.size(); ++i) sum += to[i] = std::exp(logits[i] - largest);
   for (float& p : to) p = static_cast<float>(p / sum);
+}
+
+void copy_bytes(const Tensor& from, Tensor to) {
+  LIMBER_ASSERT(from.bytes() == to.bytes());
+  std::memcpy(to.raw(), from.raw(), from.bytes());
 }
 
 }  // namespace
@@ -34,6 +36,7 @@ Result<std::unique_ptr<VariantTuner>> VariantTuner::create(
   const CompileSettings how = batch_settings(model.base, options.batch, options.threads);
   LIMBER_ASSIGN(auto plan, compile(logits_of(model.base), model.params, backends, how));
   LIMBER_ASSIGN(made->original_, Session::create(std::move(plan)));
+  LIMBER_ASSIGN(made->targets_, Tensor::allocate(made->original_->output(0).type()));
   LIMBER_ASSIGN(made->memory_, WorkArena::reserve(kTuneArenaBytes));
   for (const Variant& variant : variants) LIMBER_TRY(made->add(model, variant, backends));
   return made;
@@ -56,6 +59,7 @@ Status VariantTuner::add(ElasticModel& model, const Variant& variant,
   if (own.empty()) return {};
   // What the optimiser remembers of teaching belongs to another loss.
   for (const std::string& name : own) {
+    if (!trained_.insert(name).second) continue;  // a variant before this one has it, too
     for (const std::string& state : optimizer_state(name)) model.params->erase(state);
   }
   how.choose = [&](const Graph&, const std::vector<std::string>&) { return Result(own); };
@@ -64,25 +68,40 @@ Status VariantTuner::add(ElasticModel& model, const Variant& variant,
   return {};
 }
 
-Result<double> VariantTuner::step(const Batch& batch, double rate) {
-  TrainingSession& training = *trainings_[next_];
-  next_ = (next_ + 1) % trainings_.size();
-  LIMBER_ASSERT(batch.images.bytes() == training.images().bytes());
-  std::memcpy(training.images().raw(), batch.images.raw(), batch.images.bytes());
-  LIMBER_TRY(set_targets(batch, training.targets()));
-  training.set_rate(rate);
-  LIMBER_ASSIGN(const float loss, training.step());
-  return static_cast<double>(loss);
+// Of as many equal parts of the variants as take a step, one of each.
+std::vector<size_t> VariantTuner::draw() {
+  const size_t parts = std::min(options_.at_once, trainings_.size());
+  std::vector<size_t> drawn;
+  for (size_t p = 0; p < parts; ++p) {
+    const size_t from = p * trainings_.size() / parts, to = (p + 1) * trainings_.size() / parts;
+    drawn.push_back(from + random_.below(to - from));
+  }
+  return drawn;
 }
 
-Status VariantTuner::set_targets(const Batch& batch, Tensor targets) {
-  std::memcpy(original_->input(0).raw(), batch.images.raw(), batch.images.bytes());
+Result<double> VariantTuner::step(const Batch& batch, double rate) {
+  LIMBER_TRY(set_targets(batch));
+  double sum = 0;
+  const std::vector<size_t> drawn = draw();
+  for (const size_t variant : drawn) {
+    TrainingSession& training = *trainings_[variant];
+    copy_bytes(batch.images, training.images());
+    copy_bytes(targets_, training.targets());
+    training.set_rate(rate);
+    LIMBER_ASSIGN(const float loss, training.step());
+    sum += static_cast<double>(loss);
+  }
+  return sum / static_cast<double>(drawn.size());
+}
+
+Status VariantTuner::set_targets(const Batch& batch) {
+  copy_bytes(batch.images, original_->input(0));
   LIMBER_TRY(original_->run());
   const Tensor output = original_->output(0);
   const auto classes = static_cast<size_t>(classes_);
   const auto rest = static_cast<float>(1 - options_.label_share);
   for (size_t i = 0; i < static_cast<size_t>(options_.batch); ++i) {
-    const auto row = targets.data<float>().subspan(i * classes, classes);
+    const auto row = targets_.data<float>().subspan(i * classes, classes);
     softmax(output.data<float>().subspan(i * classes, classes), row);
     if (options_.label_share <= 0) continue;
     for (float& p : row) p *= rest;
@@ -91,27 +110,34 @@ Status VariantTuner::set_targets(const Batch& batch, Tensor targets) {
   return {};
 }
 
-Result<std::vector<Variant>> promising_variants(const SearchSpace& space, std::span<const double> shares) {
-  const double original = space.cost(space.original()).seconds;
-  std::vector<Variant> variants;
-  for (const double share : shares) {
-    Random random(0);
-    const auto found = price_seeds(space, {.high = kNearLimit * share * original}, 1, random);
-    if (found.status().code() == Code::kInvalidArgument) continue;  // none is so fast
-    if (!found.ok()) return found.status();
-    for (const Variant& variant : *found) {
-      if (std::find(variants.begin(), variants.end(), variant) == variants.end()) variants.push_back(variant);
-    }
+void note_tuned(const ElasticModel& model, std::span<const TimedVariant> tuned, TeachingNote& note) {
+  note.tuned.clear();
+  note.shares.clear();
+  for (const TimedVariant& one : tuned) {
+    note.tuned.push_back(print(model, one.variant));
+    note.shares.push_back(one.share);
   }
+}
+
+std::vector<TimedVariant> tuned_chain(const ElasticModel& model, const ElasticInfo& info) {
+  const auto note = read_note<TeachingNote>(info.notes);
+  std::vector<TimedVariant> chain;
+  for (size_t i = 0; i < note.tuned.size(); ++i) {
+    const double share = i < note.shares.size() ? note.shares[i] : 0;
+    if (auto variant = parse_variant(model, note.tuned[i]); variant.ok())
+      chain.push_back({*std::move(variant), share});
+  }
+  return chain;
+}
+
+std::vector<Variant> variants_of(std::span<const TimedVariant> chain) {
+  std::vector<Variant> variants;
+  for (const TimedVariant& one : chain) variants.push_back(one.variant);
   return variants;
 }
 
 std::vector<Variant> tuned_variants(const ElasticModel& model, const ElasticInfo& info) {
-  std::vector<Variant> variants;
-  for (const std::string& text : read_note<TeachingNote>(info.notes).tuned) {
-    if (auto variant = parse_variant(model, text); variant.ok()) variants.push_back(*std::move(variant));
-  }
-  return variants;
+  return variants_of(tuned_chain(model, info));
 }
 
 std::vector<std::vector<bool>> used_by(const ElasticModel& model, std::span<const Variant> variants) {

@@ -2,14 +2,17 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/random.h"
 #include "data/loader.h"
+#include "record/elastic_records.h"
 #include "runtime/session.h"
-#include "supernet/search/search_space.h"
+#include "supernet/teach/chain.h"
 #include "train/training_session.h"
 #include "variant/elastic_manifest.h"
 
@@ -22,41 +25,51 @@ struct TuneOptions {
   // Targets are this share of the label and for the rest what the original model says; 0: labels are not
   // looked at.
   double label_share = 0.5;
+  // So many variants learn from each batch. What the original says of it is computed once for them.
+  size_t at_once = 3;
+  uint64_t seed = 0;
 };
 
-// Trains the parameters that the alternatives of some variants have of their own, each variant as a whole;
-// what is the original's stays as it is, statistics of normalisation too. Use from one thread.
+// Trains the parameters that the alternatives of some variants have of their own, each variant as a whole and
+// all of them by turns, since they have most of these in common; what is the original's stays as it is,
+// statistics of normalisation too. Use from one thread.
 class VariantTuner {
  public:
-  // `model` must outlive it. kInvalidArgument when the model is no classifier.
+  // `model` must outlive it. Variants come in the order of their latency. kInvalidArgument when the model is
+  // no classifier.
   static Result<std::unique_ptr<VariantTuner>> create(ElasticModel& model, std::span<const Variant> variants,
                                                       const std::vector<std::shared_ptr<Backend>>& backends,
                                                       const TuneOptions& options);
-  // The next variant in turn takes a step. Returns its loss before that.
+  // Some variants, spread over all, take a step each. Returns the mean of their losses before.
   // REQUIRES: as many images as the batch, students() > 0
   Result<double> step(const Batch& batch, double rate);
   size_t students() const { return trainings_.size(); }  // variants with something to train
 
  private:
-  VariantTuner(const TuneOptions& options, int64_t classes) : options_(options), classes_(classes) {}
+  VariantTuner(const TuneOptions& options, int64_t classes)
+      : options_(options), classes_(classes), random_(options.seed) {}
   Status add(ElasticModel& model, const Variant& variant,
              const std::vector<std::shared_ptr<Backend>>& backends);
-  Status set_targets(const Batch& batch, Tensor targets);
+  std::vector<size_t> draw();
+  Status set_targets(const Batch& batch);
 
   const TuneOptions options_;
   const int64_t classes_;
   std::unique_ptr<Session> original_;
   std::shared_ptr<WorkArena> memory_;
   std::vector<std::unique_ptr<TrainingSession>> trainings_;  // by variant
-  size_t next_ = 0;
+  std::set<std::string> trained_;                            // parameters
+  Tensor targets_;                                           // of the last batch
+  Random random_;
 };
 
-// For each share of the original's latency the variant that the errors of its alternatives make look best;
-// each once, and none where there is none.
-Result<std::vector<Variant>> promising_variants(const SearchSpace& space, std::span<const double> shares);
-
+// Into the folder's TeachingNote: the variants that were tuned.
+void note_tuned(const ElasticModel& model, std::span<const TimedVariant> tuned, TeachingNote& note);
 // The variants that were tuned, as the folder's TeachingNote says. What the model does not have is left out.
+// Where it does not say what one takes, its share is 0.
+std::vector<TimedVariant> tuned_chain(const ElasticModel& model, const ElasticInfo& info);
 std::vector<Variant> tuned_variants(const ElasticModel& model, const ElasticInfo& info);
+std::vector<Variant> variants_of(std::span<const TimedVariant> chain);
 
 // By block and alternative: is it part of one of them?
 std::vector<std::vector<bool>> used_by(const ElasticModel& model, std::span<const Variant> variants);

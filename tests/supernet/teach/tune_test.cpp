@@ -7,6 +7,7 @@
 #include "io/builtin_models.h"
 #include "record/elastic_records.h"
 #include "supernet/expand/expand.h"
+#include "supernet/expand/own_copy.h"
 #include "supernet/teach/elastify.h"
 #include "tests/runtime/net.h"
 
@@ -102,18 +103,45 @@ TEST(Tune, NothingToTrainIsNoStudent) {
   EXPECT_EQ((*tuner)->students(), 0u);
 }
 
-TEST(Tune, PromisingVariantsKeepTheirShares) {
-  SearchSpace space;
-  for (int b = 0; b < 6; ++b)
-    space.blocks.push_back(
-        {{.seconds = 1}, {.seconds = 0.5, .error = 0.1 * (b + 1)}, {.seconds = 0.1, .error = 1}});
-  const std::vector<double> shares = {0.9, 0.6, 0.01};
-  const auto found = promising_variants(space, shares);
-  ASSERT_TRUE(found.ok()) << found.status().message();
-  ASSERT_EQ(found->size(), 2u);  // nothing takes a hundredth
-  EXPECT_LE(space.cost((*found)[0]).seconds, 0.9 * 6);
-  EXPECT_LE(space.cost((*found)[1]).seconds, 0.6 * 6);
-  EXPECT_EQ((*found)[0].choices, (std::vector<int>{1, 1, 0, 0, 0, 0}));  // where errors are least
+// The first so many blocks that have one are skipped or shrunk, the others are copies.
+std::vector<Variant> chain_of_copies(ElasticModel& model) {
+  std::vector<Variant> chain;
+  Variant variant = original_variant(model);
+  for (size_t b = 0; b < model.blocks.size(); ++b) {
+    if (model.blocks[b].alternatives.size() < 2) continue;
+    variant.choices[b] = 1;
+    chain.push_back(variant);
+  }
+  const auto copied = copy_originals(model, chain, 100);
+  EXPECT_TRUE(copied.ok()) << copied.status().message();
+  return *copied;
+}
+
+// What is trained in one variant is trained in all: none is left behind, also not the fastest.
+TEST(Tune, SampledVariantsAllGetBetterAndTheOriginalStays) {
+  ElasticModel model = make_tuned_model();
+  const std::vector<Variant> chain = chain_of_copies(model);
+  ASSERT_GT(chain.size(), 2u);
+  const auto before = values_of(model, parameters_of(model.base));
+  auto tuner = VariantTuner::create(model, chain, test::cpu_backends(), {.batch = kTuneBatch, .at_once = 2});
+  ASSERT_TRUE(tuner.ok()) << tuner.status().message();
+  const auto loader = shapes_loader(model);
+  ASSERT_TRUE(loader->start_epoch(0).ok());
+  const Batch batch = *loader->next();
+  const auto worst = [&] {
+    double worst = 0;
+    for (const Variant& variant : chain) {
+      auto alone =
+          VariantTuner::create(model, std::span(&variant, 1), test::cpu_backends(), {.batch = kTuneBatch});
+      EXPECT_TRUE(alone.ok()) << alone.status().message();
+      worst = std::max(worst, *(*alone)->step(batch, 0));
+    }
+    return worst;
+  };
+  const double first = worst();
+  train_on_one_batch(**tuner, batch, 60);
+  EXPECT_LT(worst(), 0.8 * first);
+  EXPECT_EQ(values_of(model, parameters_of(model.base)), before);
 }
 
 TEST(Tune, NotesAreReadAgain) {
@@ -125,6 +153,11 @@ TEST(Tune, NotesAreReadAgain) {
   for (const Variant& variant : variants) teaching.tuned.push_back(print(model, variant));
   put_note(info.notes, teaching);
   EXPECT_EQ(tuned_variants(model, info), variants);
+  EXPECT_EQ(tuned_chain(model, info)[1], (TimedVariant{variants[1], 0}));  // of a folder without shares
+  const std::vector<TimedVariant> chain = {{variants[0], 1}, {variants[1], 0.6}};
+  note_tuned(model, chain, teaching);
+  put_note(info.notes, teaching);
+  EXPECT_EQ(tuned_chain(model, info), chain);
   const auto used = used_by(model, variants);
   for (size_t b = 0; b < used.size(); ++b)
     EXPECT_TRUE(used[b][0] && used[b][static_cast<size_t>(variants[1].choices[b])]);
@@ -145,21 +178,35 @@ bool teaches_chooses_and_tunes(double seconds) {
   how.input.width = static_cast<int>(shape.dim(3));
   how.measure = [&] { return measure_latency_table(model, test::cpu_backends()); };
   std::vector<std::string> stages;
+  double range_accuracy = 0;
   how.progress = [&](const ElastifyProgress& p) {
     if (stages.empty() || stages.back() != p.stage) stages.emplace_back(p.stage);
+    range_accuracy = p.range_accuracy.value_or(range_accuracy);
+  };
+  bool asked = false;
+  how.judge_every = 0.1;
+  how.judge = [&](std::span<const Variant> variants) -> Result<std::vector<double>> {
+    asked = true;
+    EXPECT_EQ(variants.back(), original_variant(model));
+    std::vector<double> accuracies(variants.size(), 0.5);
+    accuracies.back() = 1;
+    return accuracies;
   };
   const auto done = teach_alternatives(model, *std::move(data), test::cpu_backends(), how);
   EXPECT_TRUE(done.ok()) << done.status().message();
   if (!done.ok()) return true;
   EXPECT_DOUBLE_EQ(done->seconds, how.seconds);
-  for (const Variant& variant : done->chosen) EXPECT_TRUE(check_variant(model, variant).ok());
+  for (const TimedVariant& one : done->chosen) EXPECT_TRUE(check_variant(model, one.variant).ok());
   EXPECT_TRUE(check_elastic(model).ok()) << check_elastic(model).message();
   EXPECT_EQ(values_of(model, parameters_of(model.base)), before);
   if (stages.empty()) return false;
   EXPECT_EQ(stages.front(), "teaching");
   // Of a small network on a busy machine nothing may be faster; then there is nothing to tune.
-  const bool tunes = !done->chosen.empty() && done->chosen != std::vector{original_variant(model)};
-  return !tunes || stages.back() == "tuning";
+  const bool tunes = !done->chosen.empty() && done->chosen[0].variant != original_variant(model);
+  if (!tunes) return true;
+  if (stages.back() != "tuning") return false;
+  EXPECT_TRUE(!asked || (range_accuracy > 0.5 && range_accuracy < 1)) << range_accuracy;
+  return asked;
 }
 
 TEST(Tune, ElastifyTeachesChoosesAndTunes) {
