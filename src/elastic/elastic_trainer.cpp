@@ -292,10 +292,10 @@ Selection ElasticTrainer::choose_from(const SelectionRequest& request) {
   const Selection best = select_by_rate(*costs_, request);
   const Selection all = describe(*costs_, request, TensorMask(costs_->tensors().size(), true));
   const bool all_fit = costs_->kept_bytes(all.mask) <= request.kept_bytes;
-  reason_ = fmt::format("worth {:.2f} times as much for their time as all", rate(best) / rate(all));
-  if (all_fit && rate(best) < kClearlyFaster * rate(all)) {
-    reason_ = fmt::format("no smaller choice is worth clearly more for its time ({:.2f} times)",
-                          rate(best) / rate(all));
+  const double better = rate(all) > 0 ? rate(best) / rate(all) : 1;
+  reason_ = fmt::format("worth {:.2f} times as much for their time as all", better);
+  if (all_fit && better < kClearlyFaster) {
+    reason_ = fmt::format("no smaller choice is worth clearly more for its time ({:.2f} times)", better);
     return all;
   }
   if (before_.empty() || before_ == all.mask) return best;

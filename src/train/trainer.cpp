@@ -162,9 +162,8 @@ Status Trainer::begin_time() {
   over_ = state_.step > 0 && pace_.over();
   if (state_.step > 0 || !pace_.limited() || pace_.left() > 0) return {};
   return invalid(
-      "a time of {:.1f} s is too little: {:.1f} s went into reading images and preparing the model, and "
-      "{:.1f} s "
-      "are needed for the last evaluation and checkpoint; give more time",
+      "a time of {:.1f} s is too little: {:.1f} s went into reading images and preparing the model, and the "
+      "last evaluation and checkpoint need {:.1f} s; give more time",
       pace_.limit(), pace_.spent(), kEndMargin * (evaluation_s_ + checkpoint_s_));
 }
 
