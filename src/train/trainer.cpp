@@ -178,7 +178,7 @@ void Trainer::look_at_clock() {
     pace_.settle(total_updates(), static_cast<double>(options_.epochs) * (evaluation_s_ + checkpoint_s_));
   if (!pace_.limited()) return;
   length_.total = pace_.expected_updates(state_.step);
-  length_.done = pace_.done();
+  length_.done = std::max(length_.done, pace_.done());  // the end may turn out to need less than was kept
   length_.left_s = std::max(0.0, pace_.limit() - pace_.spent());
 }
 
