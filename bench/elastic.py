@@ -18,7 +18,6 @@ import concurrent.futures
 import json
 import math
 import os
-import queue
 import resource
 import statistics
 import subprocess
@@ -276,24 +275,18 @@ def idle_bytes(limber: Path) -> int:
 
 def train_all(trainings: Sequence[Training], arguments: argparse.Namespace, limber: Path) -> list[dict[str, Any]]:
     """Runs the trainings, `jobs` side by side on cores of their own."""
-    cores = sorted(os.sched_getaffinity(0))
-    places: queue.Queue[list[int]] = queue.Queue()
-    for job in range(arguments.jobs):
-        first = job * arguments.threads
-        places.put(cores[first : first + arguments.threads] or cores)
+    places = common.Places(arguments.jobs, arguments.threads)
     start, finished = time.monotonic(), 0
 
     deadline = time.time() + arguments.stop_after if arguments.stop_after else math.inf
 
     def one(training: Training) -> dict[str, Any] | None:
         nonlocal finished
-        place = places.get()
         try:
-            result = run_training(training, limber, arguments.threads, arguments.work, place, deadline)
+            with places.take() as cores:
+                result = run_training(training, limber, arguments.threads, arguments.work, cores, deadline)
         except OutOfTime:
             return None
-        finally:
-            places.put(place)
         finished += 1
         passed = time.monotonic() - start
         bar = "#" * round(24 * finished / len(trainings))
@@ -446,8 +439,16 @@ def measure_time(arguments: argparse.Namespace, limber: Path) -> list[dict[str, 
     chosen = common.select(transfers.TRANSFERS, wanted, lambda transfer: transfer.name)
     shares = tuple(map(float, arguments.shares.split(","))) if arguments.shares else SHARES
     shares = (0.5, 0.2) if arguments.quick and not arguments.shares else shares
-    bench = transfers.Bench(limber, SHARED / "models", ALL_DATA, arguments.work / "time", arguments.threads)
-    return transfers.measure(bench, chosen, arguments.seeds, shares, lambda text: print(text, file=sys.stderr))
+    bench = transfers.Bench(
+        limber=limber,
+        models=SHARED / "models",
+        data=ALL_DATA,
+        work=arguments.work / "time",
+        threads=arguments.threads,
+        places=common.Places(arguments.jobs, arguments.threads),
+        say=lambda text: print(text, file=sys.stderr),
+    )
+    return transfers.measure(bench, chosen, arguments.seeds, shares)
 
 
 def main() -> int:

@@ -6,9 +6,11 @@ Needs only the standard library until a function that handles tensors is called.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import json
 import os
+import queue
 import selectors
 import shutil
 import subprocess
@@ -18,7 +20,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Callable, NoReturn, Sequence, TypeVar
+from typing import Any, Callable, Iterator, NoReturn, Sequence, TypeVar
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "build" / "models"
@@ -169,6 +171,26 @@ def run_quietly(command: Sequence[str], timeout: float) -> None:
 def tail(text: str, lines: int = 5) -> str:
     """Returns the last lines of a program's output, for error messages."""
     return "\n".join(text.strip().splitlines()[-lines:])
+
+
+class Places:
+    """Cores for processes side by side: so many groups that share none."""
+
+    def __init__(self, count: int, cores_each: int) -> None:
+        self.count = count
+        self._free: queue.Queue[list[int]] = queue.Queue()
+        cores = sorted(os.sched_getaffinity(0))
+        for place in range(count):
+            self._free.put(cores[place * cores_each : (place + 1) * cores_each] or cores)
+
+    @contextlib.contextmanager
+    def take(self) -> Iterator[list[int]]:
+        """Waits for a group of cores and lends it."""
+        cores = self._free.get()
+        try:
+            yield cores
+        finally:
+            self._free.put(cores)
 
 
 class Worker:

@@ -6,8 +6,11 @@ each step (`--rho`) for as many epochs as full training, and what Limber chooses
 
 from __future__ import annotations
 
+import concurrent.futures
 import gzip
+import itertools
 import json
+import os
 import random
 import shutil
 import statistics
@@ -119,21 +122,46 @@ class Bench:
     data: Path
     work: Path
     threads: int
+    places: common.Places
+    say: Callable[[str], None]
 
 
-def train(bench: Bench, transfer: Transfer, images: tuple[str, str], name: str, options: Sequence[str], seed: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Case:
+    """A transfer from one beginning, with its images."""
+
+    transfer: Transfer
+    seed: int
+    train: str
+    test: str
+
+
+ARMS = ("same_time", "fixed_rho", "chosen")
+
+
+def arm_options(transfer: Transfer, arm: str, share: float, seconds: float) -> list[str]:
+    """Returns how a transfer is trained in so many seconds, or with so large a share of each step."""
+    if arm == "fixed_rho":
+        return ["--epochs", str(transfer.epochs), "--rho", str(share), "--eval-every", str(transfer.epochs)]
+    return [*(["--strategy", "full"] if arm == "same_time" else []), "--time", f"{seconds:.2f}s"]
+
+
+def train(bench: Bench, case: Case, name: str, options: Sequence[str]) -> dict[str, Any]:
     """Trains once; what was done before is read. Returns accuracy, wall clock and updates."""
-    folder = bench.work / f"{transfer.name}-s{seed}-{name}"
+    folder = bench.work / f"{case.transfer.name}-s{case.seed}-{name}"
     done = bench.work / f"{folder.name}.json"
     if done.exists():
         return dict(json.loads(done.read_text()))
-    command = [str(bench.limber), "train", str(bench.models / f"{transfer.model}.onnx"), "--data", images[0]]
-    command += ["--val", images[1], "--seed", str(seed), "--threads", str(bench.threads), "--json", "-o", str(folder)]
-    command += [*transfer.options, *options]
+    command = [str(bench.limber), "train", str(bench.models / f"{case.transfer.model}.onnx"), "--data", case.train]
+    command += ["--val", case.test, "--seed", str(case.seed), "--threads", str(bench.threads), "--json"]
+    command += ["-o", str(folder), *case.transfer.options, *options]
     shutil.rmtree(folder, ignore_errors=True)  # of a bench that was interrupted: its wall clock means nothing
-    start = time.monotonic()
-    result = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
-    wall = time.monotonic() - start
+    with bench.places.take() as cores:
+        start = time.monotonic()
+        result = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIMEOUT, preexec_fn=lambda: os.sched_setaffinity(0, cores)
+        )
+        wall = time.monotonic() - start
     if result.returncode != 0:
         raise common.WorkerError(f"{folder.name} failed: {common.tail(result.stderr)}")
     out = json.loads(result.stdout)
@@ -141,35 +169,51 @@ def train(bench: Bench, transfer: Transfer, images: tuple[str, str], name: str, 
     judged = [line for line in lines if line["kind"] == "train.epoch" and line.get("val_accuracy") is not None]
     made = {"accuracy": judged[-1]["val_accuracy"], "wall_s": wall, "updates": out["step"]}
     done.write_text(json.dumps(made))
+    bench.say(f"{folder.name}: {made['accuracy']:.2%} in {wall:.0f} s")
     return made
 
 
-def measure(
-    bench: Bench, transfers: Sequence[Transfer], seeds: int, shares: Sequence[float], say: Callable[[str], None]
-) -> list[dict[str, Any]]:
-    """Returns a cell for each transfer, seed and share of the time."""
-    cells = []
+def train_full(bench: Bench, case: Case) -> dict[str, Any]:
+    epochs = str(case.transfer.epochs)
+    return train(bench, case, "full", ["--epochs", epochs, "--eval-every", epochs])
+
+
+def cases_of(bench: Bench, transfers: Sequence[Transfer], seeds: int) -> list[Case]:
+    """Returns those whose model and images are there."""
+    cases = []
     for transfer in transfers:
         images = prepare(transfer, bench.data, bench.work)
-        if images is None or not (bench.models / f"{transfer.model}.onnx").exists():
+        if images is not None and (bench.models / f"{transfer.model}.onnx").exists():
+            cases += [Case(transfer, seed, *images) for seed in range(seeds)]
+        else:
             print(f"left out: {transfer.name}, its model or images are not there", file=sys.stderr)
-            continue
-        for seed in range(seeds):
-            epochs = ("--epochs", str(transfer.epochs))
-            full = train(bench, transfer, images, "full", (*epochs, "--eval-every", str(transfer.epochs)), seed)
-            for share in shares:
-                limit = f"{share * full['wall_s']:.2f}s"
-                arms = {
-                    "same_time": ("--strategy", "full", "--time", limit),
-                    "fixed_rho": (*epochs, "--rho", str(share), "--eval-every", str(transfer.epochs)),
-                    "chosen": ("--time", limit),
-                }
-                made = {arm: train(bench, transfer, images, f"{arm}-{share}", o, seed) for arm, o in arms.items()}
-                gain = 100 * (made["chosen"]["accuracy"] - made["same_time"]["accuracy"])
-                cells.append({"transfer": transfer.name, "seed": seed, "share": share, "full": full, **made})
-                cells[-1]["excess"] = max(made[arm]["wall_s"] for arm in ("same_time", "chosen")) / (share * full["wall_s"]) - 1
-                cells[-1]["gain_points"] = gain
-                say(f"{transfer.name}, seed {seed}, {share:.0%} of {full['wall_s']:.0f} s: {gain:+.1f} points")
+    return cases
+
+
+def measure(
+    bench: Bench, transfers: Sequence[Transfer], seeds: int, shares: Sequence[float]
+) -> list[dict[str, Any]]:
+    """Returns a cell for each transfer, seed and share of the time. Trainings run side by side, one at each place."""
+    cases = cases_of(bench, transfers, seeds)
+    with concurrent.futures.ThreadPoolExecutor(bench.places.count) as pool:
+        full = dict(zip(cases, pool.map(lambda case: train_full(bench, case), cases)))
+        tasks = list(itertools.product(cases, shares, ARMS))
+        tasks.sort(key=lambda task: -task[1] * full[task[0]]["wall_s"])  # the longest first: all places end together
+
+        def train_arm(task: tuple[Case, float, str]) -> dict[str, Any]:
+            case, share, arm = task
+            seconds = share * full[case]["wall_s"]
+            return train(bench, case, f"{arm}-{share}", arm_options(case.transfer, arm, share, seconds))
+
+        made = dict(zip(tasks, pool.map(train_arm, tasks)))
+    cells = []
+    for case, share in itertools.product(cases, shares):
+        arms = {arm: made[case, share, arm] for arm in ARMS}
+        longest = max(arms[arm]["wall_s"] for arm in ("same_time", "chosen"))
+        cell = {"transfer": case.transfer.name, "seed": case.seed, "share": share, "full": full[case], **arms}
+        cell["excess"] = longest / (share * full[case]["wall_s"]) - 1
+        cell["gain_points"] = 100 * (arms["chosen"]["accuracy"] - arms["same_time"]["accuracy"])
+        cells.append(cell)
     return cells
 
 
@@ -181,11 +225,13 @@ def summarise(cells: Sequence[dict[str, Any]]) -> dict[str, float | None]:
         rival = max(cell["same_time"]["accuracy"], cell["fixed_rho"]["accuracy"])
         return 100 * (cell["chosen"]["accuracy"] - rival)
 
+    halves = [100 * (c["chosen"]["accuracy"] - c["full"]["accuracy"]) for c in cells if c["share"] == 0.5]
     judged = [cell["gain_points"] for cell in cells if cell["transfer"] not in tuned]
     return {
         "equal_time_gain_points_mean": statistics.fmean(c["gain_points"] for c in cells) if cells else None,
         "equal_time_gain_points_judged": statistics.fmean(judged) if judged else None,
         "equal_time_gain_points_worst": min(map(better, cells)) if cells else None,
+        "half_time_gap_points_worst": min(halves, default=None),  # to full training with all the time
         "wall_clock_excess_worst": max((cell["excess"] for cell in cells), default=None),
     }
 
