@@ -96,7 +96,7 @@ class Bench:
         return result.stdout
 
     def elastify(self, model: str, seconds: float, *more: str) -> Path:
-        """Returns the folder of an elastic model, taught for so many seconds."""
+        """Returns the folder of an elastic model, taught for so many seconds; 0: its alternatives are as they begin."""
         kind = "-".join(word for word in more if not word.startswith("-"))
         folder = self.work / f"{model}-{seconds:.0f}s{'-' + kind if kind else ''}"
         done = folder / "taught"
@@ -105,7 +105,7 @@ class Bench:
             command = ["elastify", str(model_file(model)), "--data", data_of(model), *PIXELS, *more]
             if "cifar10" in model:
                 command += ["--batch", "64", *CHANGES]
-            command += ["--budget", f"{seconds:.0f}s", "--threads", str(self.arguments.threads)]
+            command += ["--budget", f"{seconds:.0f}s" if seconds else "none", "--threads", str(self.arguments.threads)]
             self.call(*command, "-o", str(folder), "--resume")
             done.touch()
         return folder
@@ -130,7 +130,7 @@ def ask(worker: common.Worker, line: str) -> dict[str, Any]:
 
 def measure_latency(bench: Bench, case: LatencyCase) -> dict[str, Any]:
     """Returns how far the table is off for random variants."""
-    folder = bench.elastify(case.model, 5)
+    folder = bench.elastify(case.model, 0)
     with bench.worker(folder, case.threads, 16, labels="original") as worker:
         table = ask(worker, "table")
         answer = ask(worker, f"subnets {20 if bench.quick else bench.arguments.subnets}")
@@ -265,7 +265,7 @@ def measure_accuracy(bench: Bench, model: str, folder: Path, seconds: float) -> 
     result["curve"] = measure_curve(bench, folder)
     say("curve measured", bench.start)
     only = ["--operators", "shrink50", "shrink25"]
-    uniform = bench.elastify(model, 1.0, *only)
+    uniform = bench.elastify(model, 0, *only)
     shrunk = uniform_variants(bench, uniform)
     result["uniform_untaught"] = accuracy_of(bench, uniform, shrunk)
     result["uniform_trained"] = {

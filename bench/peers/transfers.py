@@ -53,7 +53,8 @@ TRANSFERS = (
     Transfer("resnet56-svhn", "resnet56-cifar10", "split:digits/svhn", 4000, 8, SMALL),
     Transfer("vit-sketch", "vit-tiny", "images:pacs-96/sketch", 1000, 8, CROPPED),
     Transfer("resnet50h-flowers", "resnet50h-tiny", "split:flowers102-96", 2040, 8, CROPPED),
-    Transfer("resnet20-mnist", "resnet20-cifar10", "idx:mnist", 0, 4, SMALL),
+    Transfer("vit-flowers", "vit-tiny", "split:flowers102-96", 2040, 8, CROPPED),
+    Transfer("resnet20-mnist", "resnet20-cifar10", "idx:mnist", 0, 2, SMALL),
 )
 TUNED_ON = 4
 QUICK = ("resnet20-mnist-1000", "resnet20-usps", "mobilenetv2-cartoon")
