@@ -238,7 +238,8 @@ def uniform_variants(bench: Bench, folder: Path) -> dict[str, str]:
 
 def train_uniform(bench: Bench, folder: Path, share: str, variant: str, seconds: float) -> float:
     """Returns the accuracy of a shrunk model that all of the time went into."""
-    model, run = folder / f"uniform-{share}.onnx", folder / f"uniform-{share}"
+    run = bench.work / f"{folder.name}-uniform-{share}"
+    model = run.with_suffix(".onnx")
     bench.call("export", str(folder), "--variant", variant, "-o", str(model))
     command = ["train", str(model), "--data", str(DATA), *PIXELS, *CHANGES, "--batch", "128", "--lr", "0.05"]
     command += ["--threads", str(bench.arguments.threads)]

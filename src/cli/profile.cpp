@@ -12,6 +12,10 @@
 namespace limber {
 namespace {
 
+// A step can be some times as fast as the ceiling, which is measured from memory that no cache holds. Ten times says
+// that the machine was busy when the ceiling was measured.
+std::string show_of_roof(double share) { return share < 10 ? fmt::format("{:.0f} %", 100 * share) : "-"; }
+
 struct ProfileCommand : ProfileJobOptions {
   bool json = false, wide = false;
   int shown = 30;  // rows; 0: all
@@ -41,7 +45,7 @@ void print_table(const ProfileCommand& options, const ProfileResult& result) {
                                    row.flops > 0 ? show_rate(row.flops / row.seconds) : "-",
                                    show_bytes(row.bytes),
                                    show_rate(row.bytes / row.seconds),
-                                   fmt::format("{:.0f} %", 100 * result.of_roofline(row))};
+                                   show_of_roof(result.of_roofline(row))};
     if (!options.per_op) cells.push_back(row.impl);
     if (!options.per_op && options.wide) cells.push_back(row.layouts);
     table.add(std::move(cells));

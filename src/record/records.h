@@ -147,7 +147,7 @@ struct SelectionRecord {
   std::optional<bool> within;  // false: even the cheapest choice exceeds the budget
   std::optional<int64_t> arena_bytes;
   std::optional<std::string> reason;  // why this choice, for people
-  int64_t left = 0, returned = 0;  // up to here
+  int64_t left = 0, returned = 0;     // up to here
 
   static void fields(auto& self, auto& field) {
     field("step", self.step, Need::kOptional);

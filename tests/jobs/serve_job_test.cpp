@@ -258,7 +258,7 @@ TEST(ServeJob, SearchesInTheBackgroundWhenNothingFits) {
   EXPECT_EQ(pool(), 1U) << "nothing was judged yet";
   const auto request = binary_request(served_input(client, "shapes"));
   // It runs when a core is idle, so it may take its time beside other tests.
-  const double end = now_seconds() + 240;
+  const double end = now_seconds() + 500;
   while (pool() == 1 && now_seconds() < end) {
     EXPECT_EQ(client.post("/v2/models/shapes/infer", request.body, request.header).status, 200);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
