@@ -12,8 +12,8 @@
 namespace limber {
 namespace {
 
-// A step can be some times as fast as the ceiling, which is measured from memory that no cache holds. Ten times says
-// that the machine was busy when the ceiling was measured.
+// A step can be some times as fast as the ceiling, which is measured from memory that no cache holds. Ten
+// times says that the machine was busy when the ceiling was measured.
 std::string show_of_roof(double share) { return share < 10 ? fmt::format("{:.0f} %", 100 * share) : "-"; }
 
 struct ProfileCommand : ProfileJobOptions {
