@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/median.h"
 #include "ops/op_def.h"
 #include "runtime/compile.h"
 
@@ -94,16 +95,18 @@ Result<std::optional<Evaluation>> Evaluator::run(const std::atomic<bool>* stop) 
 
 Result<double> Evaluator::estimate_seconds() {
   LIMBER_TRY(loader_->start_epoch(0));
-  double seconds = 0;
-  for (int64_t i = 0; i < std::min<int64_t>(2, loader_->batches()); ++i) {  // memory of the first is new
+  std::vector<double> taken;
+  for (int64_t i = 0; i < std::min<int64_t>(4, loader_->batches()); ++i) {
     const double start = now_seconds();
     LIMBER_ASSIGN(const Batch batch, loader_->next());
     std::memcpy(session_->input(0).raw(), batch.images.raw(), batch.images.bytes());
     LIMBER_TRY(session_->run());
-    seconds = now_seconds() - start;
+    taken.push_back(now_seconds() - start);
   }
   session_->suspend();
-  return seconds * static_cast<double>(loader_->batches());
+  if (taken.empty()) return 0.0;
+  if (taken.size() > 1) taken.erase(taken.begin());  // its memory was new
+  return median(std::move(taken)) * static_cast<double>(loader_->batches());
 }
 
 Result<InputVerdict> Evaluator::judge() {

@@ -164,7 +164,7 @@ class Elastifier {
     const bool first = variants != variants_of(chosen_);  // not going on with what another process began
     for (size_t i = 0; i < chosen_.size(); ++i) chosen_[i].variant = variants[i];
     if (first) LIMBER_TRY(measure_statistics());
-    LIMBER_ASSIGN(const auto tuner, VariantTuner::create(model_, variants, backends_, options_.tune));
+    LIMBER_ASSIGN(const auto tuner, VariantTuner::create(model_, chosen_, backends_, options_.tune));
     if (tuner->students() == 0) return {};
     tuning_ = true;
     judged_ = seconds();

@@ -21,6 +21,10 @@ void softmax(std::span<const float> logits, std::span<float> to) {
   for (float& p : to) p = static_cast<float>(p / sum);
 }
 
+// How far a variant is from the original, by the fastest. What is near has learnt nearly everything: the rate
+// that the fastest needs would make it worse, for longer than teaching takes.
+double rate_at(double share) { return std::clamp((1 - share) / (1 - kFastestShare), 0.05, 1.0); }
+
 void copy_bytes(const Tensor& from, Tensor to) {
   LIMBER_ASSERT(from.bytes() == to.bytes());
   std::memcpy(to.raw(), from.raw(), from.bytes());
@@ -29,7 +33,7 @@ void copy_bytes(const Tensor& from, Tensor to) {
 }  // namespace
 
 Result<std::unique_ptr<VariantTuner>> VariantTuner::create(
-    ElasticModel& model, std::span<const Variant> variants,
+    ElasticModel& model, std::span<const TimedVariant> variants,
     const std::vector<std::shared_ptr<Backend>>& backends, const TuneOptions& options) {
   LIMBER_ASSIGN(const int64_t classes, count_classes(model.base));
   std::unique_ptr<VariantTuner> made(new VariantTuner(options, classes));
@@ -38,13 +42,13 @@ Result<std::unique_ptr<VariantTuner>> VariantTuner::create(
   LIMBER_ASSIGN(made->original_, Session::create(std::move(plan)));
   LIMBER_ASSIGN(made->targets_, Tensor::allocate(made->original_->output(0).type()));
   LIMBER_ASSIGN(made->memory_, WorkArena::reserve(kTuneArenaBytes));
-  for (const Variant& variant : variants) LIMBER_TRY(made->add(model, variant, backends));
+  for (const TimedVariant& variant : variants) LIMBER_TRY(made->add(model, variant, backends));
   return made;
 }
 
-Status VariantTuner::add(ElasticModel& model, const Variant& variant,
+Status VariantTuner::add(ElasticModel& model, const TimedVariant& timed,
                          const std::vector<std::shared_ptr<Backend>>& backends) {
-  LIMBER_ASSIGN(const Graph graph, materialize(model, variant));
+  LIMBER_ASSIGN(const Graph graph, materialize(model, timed.variant));
   TrainingOptions how{.threads = options_.threads, .memory = memory_};
   how.step = {.batch = options_.batch,
               .soft_targets = true,
@@ -64,16 +68,16 @@ Status VariantTuner::add(ElasticModel& model, const Variant& variant,
   }
   how.choose = [&](const Graph&, const std::vector<std::string>&) { return Result(own); };
   LIMBER_ASSIGN(auto training, TrainingSession::create(logits, model.params, backends, how));
-  trainings_.push_back(std::move(training));
+  students_.push_back({std::move(training), rate_at(timed.share)});
   return {};
 }
 
 // Of as many equal parts of the variants as take a step, one of each.
 std::vector<size_t> VariantTuner::draw() {
-  const size_t parts = std::min(options_.at_once, trainings_.size());
+  const size_t parts = std::min(options_.at_once, students_.size());
   std::vector<size_t> drawn;
   for (size_t p = 0; p < parts; ++p) {
-    const size_t from = p * trainings_.size() / parts, to = (p + 1) * trainings_.size() / parts;
+    const size_t from = p * students_.size() / parts, to = (p + 1) * students_.size() / parts;
     drawn.push_back(from + random_.below(to - from));
   }
   return drawn;
@@ -84,10 +88,10 @@ Result<double> VariantTuner::step(const Batch& batch, double rate) {
   double sum = 0;
   const std::vector<size_t> drawn = draw();
   for (const size_t variant : drawn) {
-    TrainingSession& training = *trainings_[variant];
+    TrainingSession& training = *students_[variant].training;
     copy_bytes(batch.images, training.images());
     copy_bytes(targets_, training.targets());
-    training.set_rate(rate);
+    training.set_rate(rate * students_[variant].rate);
     LIMBER_ASSIGN(const float loss, training.step());
     sum += static_cast<double>(loss);
   }

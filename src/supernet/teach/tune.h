@@ -37,18 +37,25 @@ class VariantTuner {
  public:
   // `model` must outlive it. Variants come in the order of their latency. kInvalidArgument when the model is
   // no classifier.
-  static Result<std::unique_ptr<VariantTuner>> create(ElasticModel& model, std::span<const Variant> variants,
+  static Result<std::unique_ptr<VariantTuner>> create(ElasticModel& model,
+                                                      std::span<const TimedVariant> variants,
                                                       const std::vector<std::shared_ptr<Backend>>& backends,
                                                       const TuneOptions& options);
-  // Some variants, spread over all, take a step each. Returns the mean of their losses before.
+  // Some variants, spread over all, take a step each: at `rate` the fastest, at less those that are nearer to
+  // the original and have less to learn. Returns the mean of their losses before.
   // REQUIRES: as many images as the batch, students() > 0
   Result<double> step(const Batch& batch, double rate);
-  size_t students() const { return trainings_.size(); }  // variants with something to train
+  size_t students() const { return students_.size(); }  // variants with something to train
 
  private:
+  struct Student {
+    std::unique_ptr<TrainingSession> training;
+    double rate;  // of the fastest variant's
+  };
+
   VariantTuner(const TuneOptions& options, int64_t classes)
       : options_(options), classes_(classes), random_(options.seed) {}
-  Status add(ElasticModel& model, const Variant& variant,
+  Status add(ElasticModel& model, const TimedVariant& variant,
              const std::vector<std::shared_ptr<Backend>>& backends);
   std::vector<size_t> draw();
   Status set_targets(const Batch& batch);
@@ -57,9 +64,9 @@ class VariantTuner {
   const int64_t classes_;
   std::unique_ptr<Session> original_;
   std::shared_ptr<WorkArena> memory_;
-  std::vector<std::unique_ptr<TrainingSession>> trainings_;  // by variant
-  std::set<std::string> trained_;                            // parameters
-  Tensor targets_;                                           // of the last batch
+  std::vector<Student> students_;  // by variant
+  std::set<std::string> trained_;  // parameters
+  Tensor targets_;                 // of the last batch
   Random random_;
 };
 

@@ -59,6 +59,13 @@ std::map<std::string, std::vector<float>> values_of(const ElasticModel& model,
   return values;
 }
 
+// As the fastest, which learn at the whole rate.
+std::vector<TimedVariant> as_fastest(std::span<const Variant> variants) {
+  std::vector<TimedVariant> timed;
+  for (const Variant& variant : variants) timed.push_back({variant, kFastestShare});
+  return timed;
+}
+
 double train_on_one_batch(VariantTuner& tuner, const Batch& batch, int steps) {
   double loss = 0;
   for (int i = 0; i < steps; ++i) loss = *tuner.step(batch, 3e-3);
@@ -70,7 +77,7 @@ TEST(Tune, LossFallsAndTheOriginalStays) {
   const std::vector<Variant> variants = {with_all(model, "shrink50")};
   ASSERT_NE(variants[0], original_variant(model));
   const auto before = values_of(model, parameters_of(model.base));
-  auto tuner = VariantTuner::create(model, variants, test::cpu_backends(), {.batch = kTuneBatch});
+  auto tuner = VariantTuner::create(model, as_fastest(variants), test::cpu_backends(), {.batch = kTuneBatch});
   ASSERT_TRUE(tuner.ok()) << tuner.status().message();
   ASSERT_EQ((*tuner)->students(), 1u);
   const auto loader = shapes_loader(model);
@@ -81,6 +88,30 @@ TEST(Tune, LossFallsAndTheOriginalStays) {
   EXPECT_EQ(values_of(model, parameters_of(model.base)), before);
 }
 
+TEST(Tune, WhatIsNearTheOriginalMovesLess) {
+  const auto moved = [](double share) {
+    ElasticModel model = make_tuned_model();
+    const Variant variant = with_all(model, "shrink50");
+    const auto names = parameters_of(*materialize(model, variant));
+    const auto before = values_of(model, names);
+    const TimedVariant timed{variant, share};
+    auto tuner =
+        VariantTuner::create(model, std::span(&timed, 1), test::cpu_backends(), {.batch = kTuneBatch});
+    EXPECT_TRUE(tuner.ok()) << tuner.status().message();
+    const auto loader = shapes_loader(model);
+    EXPECT_TRUE(loader->start_epoch(0).ok());
+    train_on_one_batch(**tuner, *loader->next(), 1);
+    const auto after = values_of(model, names);
+    double sum = 0;
+    for (const auto& [name, values] : after)
+      for (size_t i = 0; i < values.size(); ++i) sum += std::abs(values[i] - before.at(name)[i]);
+    return sum;
+  };
+  const double fast = moved(kFastestShare), slow = moved(0.9);
+  EXPECT_GT(slow, 0);
+  EXPECT_NEAR(slow / fast, 0.1 / 0.7, 0.02) << "the first step of AdamW is as long as its rate";
+}
+
 TEST(Tune, WithoutLabelsTheOriginalIsTheTarget) {
   ElasticModel model = make_tuned_model();
   const std::vector<Variant> variants = {with_all(model, "shrink50")};
@@ -88,8 +119,8 @@ TEST(Tune, WithoutLabelsTheOriginalIsTheTarget) {
   ASSERT_TRUE(loader->start_epoch(0).ok());
   Batch batch = *loader->next();
   for (int64_t& label : batch.labels.data<int64_t>()) label = -1;  // would be read out of bounds
-  auto tuner =
-      VariantTuner::create(model, variants, test::cpu_backends(), {.batch = kTuneBatch, .label_share = 0});
+  auto tuner = VariantTuner::create(model, as_fastest(variants), test::cpu_backends(),
+                                    {.batch = kTuneBatch, .label_share = 0});
   ASSERT_TRUE(tuner.ok()) << tuner.status().message();
   const double first = train_on_one_batch(**tuner, batch, 1), last = train_on_one_batch(**tuner, batch, 40);
   EXPECT_LT(last, first);
@@ -98,7 +129,7 @@ TEST(Tune, WithoutLabelsTheOriginalIsTheTarget) {
 TEST(Tune, NothingToTrainIsNoStudent) {
   ElasticModel model = make_tuned_model();
   const std::vector<Variant> variants = {original_variant(model), with_all(model, "skip")};
-  auto tuner = VariantTuner::create(model, variants, test::cpu_backends(), {.batch = kTuneBatch});
+  auto tuner = VariantTuner::create(model, as_fastest(variants), test::cpu_backends(), {.batch = kTuneBatch});
   ASSERT_TRUE(tuner.ok()) << tuner.status().message();
   EXPECT_EQ((*tuner)->students(), 0u);
 }
@@ -123,7 +154,8 @@ TEST(Tune, SampledVariantsAllGetBetterAndTheOriginalStays) {
   const std::vector<Variant> chain = chain_of_copies(model);
   ASSERT_GT(chain.size(), 2u);
   const auto before = values_of(model, parameters_of(model.base));
-  auto tuner = VariantTuner::create(model, chain, test::cpu_backends(), {.batch = kTuneBatch, .at_once = 2});
+  auto tuner = VariantTuner::create(model, as_fastest(chain), test::cpu_backends(),
+                                    {.batch = kTuneBatch, .at_once = 2});
   ASSERT_TRUE(tuner.ok()) << tuner.status().message();
   const auto loader = shapes_loader(model);
   ASSERT_TRUE(loader->start_epoch(0).ok());
@@ -131,8 +163,8 @@ TEST(Tune, SampledVariantsAllGetBetterAndTheOriginalStays) {
   const auto worst = [&] {
     double worst = 0;
     for (const Variant& variant : chain) {
-      auto alone =
-          VariantTuner::create(model, std::span(&variant, 1), test::cpu_backends(), {.batch = kTuneBatch});
+      auto alone = VariantTuner::create(model, as_fastest(std::span(&variant, 1)), test::cpu_backends(),
+                                        {.batch = kTuneBatch});
       EXPECT_TRUE(alone.ok()) << alone.status().message();
       worst = std::max(worst, *(*alone)->step(batch, 0));
     }
