@@ -124,7 +124,8 @@ void add_elastify(CommandLine& line) {
                      return std::string();
                    });
   arguments.number("--lr", job.rate, 1e-7, 1.0, "Learning rate of teaching at the beginning; default 0.001");
-  arguments.number("--tune-lr", job.tune_rate, 1e-7, 1.0, "The same of tuning; default 0.001");
+  arguments.number("--tune-lr", job.tune_rate, 1e-7, 1.0,
+                   "The same of tuning, for the fastest variant; default 0.0015");
   arguments.parsed(
       "--tune-for", "SHARES",
       "Shares of the latency for which variants are tuned, as in 80%,60%; default: all from 95% to 30%",

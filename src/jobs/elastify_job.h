@@ -27,7 +27,8 @@ struct ElastifyJobOptions : JobOptions {
   double budget = 600;
   ImageOptions image;
   AugmentOptions changes;                      // random ones
-  double rate = 1e-3, tune_rate = 1e-3;        // of teaching and of tuning, at the beginning
+  double rate = 1e-3;                          // of teaching, at the beginning
+  double tune_rate = 1.5e-3;                   // of tuning, of the fastest variant
   std::vector<double> shares = whole_range();  // of the latency, for which variants are tuned
   TuneTo tune_to = TuneTo::kAuto;
   std::vector<std::string> operators;  // kinds of alternatives to try; empty: all

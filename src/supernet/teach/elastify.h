@@ -32,7 +32,7 @@ struct ElastifyOptions {
   double seconds_before = 0;  // of these, how many are over: by a process before this one
   std::vector<TimedVariant> chosen;  // by that process, to be tuned
   double rate = 1e-3;                // of teaching; falls to 0 in the course of it
-  double tune_rate = 1e-3;           // the same for tuning
+  double tune_rate = 1.5e-3;         // the same for tuning, of what is fastest
   // What variants take. Empty: nothing is chosen or tuned, all the time goes into teaching.
   std::function<Result<LatencyTable>()> measure;
   std::vector<double> shares = whole_range();  // of the latency: one variant is tuned for each
