@@ -32,7 +32,8 @@ struct ElastifyReport {
 };
 
 // The model's own blocks stay as they are and get cheaper alternatives, taught by the model.
-// kInvalidArgument, with nothing written, when the model is no classifier or the budget is too small.
+// What is no classifier is learnt from what the model itself says. kInvalidArgument, with nothing written,
+// when no block of the model can be replaced or the budget is too small.
 LIMBER_API Expected<ElastifyReport> elastify(const ElastifySettings& settings, const Control& control = {});
 
 // A shape of an elastic model, and what is known of it on this machine.

@@ -3,6 +3,7 @@
 #include "jobs/elastic_work.h"
 #include "jobs/engine.h"
 #include "jobs/search_job.h"
+#include "passes/answers.h"
 #include "variant/variant_table.h"
 
 namespace limber::bridge {
@@ -65,7 +66,8 @@ class OpenElastic : public ElasticHandle {
       LIMBER_ASSIGN(variant, parse_variant(folder_.model, name));
     }
     limber::Model model;
-    LIMBER_ASSIGN(model.graph, materialize(folder_.model, variant));
+    LIMBER_ASSIGN(const Graph graph, materialize(folder_.model, variant));
+    model.graph = split_outputs(graph);
     model.params = folder_.model.params;
     return model;
   }

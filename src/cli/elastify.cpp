@@ -113,6 +113,9 @@ void add_elastify(CommandLine& line) {
   add_common(arguments, job, options->json);
   arguments.text("-d,--data", job.data, "DATA", "Images, with labels or without. See docs/training.md",
                  Arguments::Need::kRequired);
+  arguments.text("--teach-on", job.teach_data, "DATA",
+                 "Images that alternatives are taught on, without their labels, before variants are tuned on "
+                 "--data: of a model that was trained in two steps those of the first. Default: --data");
   arguments.text("-o,--output", job.output, "DIR", "Folder of the elastic model", Arguments::Need::kRequired);
   arguments.flag("--resume", job.resume, "Go on with what is in DIR");
   arguments.parsed("--budget", "TIME",
@@ -135,6 +138,16 @@ void add_elastify(CommandLine& line) {
       {{"auto", TuneTo::kAuto}, {"data", TuneTo::kLabels}, {"original", TuneTo::kOriginal}},
       "What variants are tuned to: labels and the model's answers, or its answers alone; auto "
       "(default): labels where the data have the model's classes");
+  arguments.choice<std::optional<Answers>>(
+      "--answers", job.answers,
+      {{"auto", std::nullopt},
+       {"classes", Answers::kClasses},
+       {"places", Answers::kPlaces},
+       {"values", Answers::kValues}},
+      "What the model says of an image: a class; the class of every place, as in segmentation; or values, in "
+      "any number of outputs, as of detectors. auto (default): classes where it is a classifier, else "
+      "values. "
+      "What is no class is learnt from the model, and accuracy is how near variants are to it");
   arguments.number("--padding", job.changes.padding, 0, 1024,
                    "Pixels a random cut may reach beyond the image");
   arguments.number("--flip", job.changes.flip, 0.0, 1.0, "Probability of mirroring an image");

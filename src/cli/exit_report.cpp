@@ -58,6 +58,30 @@ void print_places(const ExitsOutcome& found) {
   fmt::print("{}", table.text());
 }
 
+const std::string& ending_name(const ExitsOutcome& found, const ExitStage& stage) {
+  return found.folder.model.blocks[static_cast<size_t>(stage.after) - 1].name;
+}
+
+Json stages_json(const ExitsOutcome& found) {
+  return Json::list(found.report.stages, [&](const ExitStage& stage) {
+    return Json::object({{"after", ending_name(found, stage)},
+                         {"seconds", stage.seconds},
+                         {"accuracy", stage.accuracy},
+                         {"taken_back", stage.taken_back}});
+  });
+}
+
+// How exits were taught, where that was one after the other.
+void print_stages(const ExitsOutcome& found) {
+  if (found.report.stages.empty()) return;
+  Table table({{"stage, until"}, {"took", true}, {"accuracy then", true}, {"rounds taken back", true}});
+  for (const ExitStage& stage : found.report.stages) {
+    table.add({ending_name(found, stage), show_seconds(stage.seconds), show_percent(stage.accuracy),
+               fmt::format("{}", stage.taken_back)});
+  }
+  fmt::print("{}", table.text());
+}
+
 void print_points(const ExitsOutcome& found) {
   const double full = found.full_seconds();
   std::vector<Column> columns = {
@@ -102,11 +126,13 @@ void print_json(const ExitsOutcome& found) {
     out.set("test", std::move(test));
   }
   out.set("exits", exits_json(found));
+  if (!found.report.stages.empty()) out.set("stages", stages_json(found));
   fmt::print("{}\n", out.text());
 }
 
 void print_tables(const ExitsOutcome& found, double latency) {
   print_places(found);
+  print_stages(found);
   print_points(found);
   fmt::print("held out: {}; the model has {} right\n", found.held_images.text(),
              show_accuracy(found.original, found.held_images.count));

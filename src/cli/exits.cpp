@@ -15,7 +15,7 @@ namespace {
 
 struct ExitsCommand {
   ExitsJobOptions job;
-  double max_drop = 1, storage = 3;  // in percent
+  double max_drop = 1, storage = 3, sparse = 0;  // in percent
   double latency = 0, latency_share = 0;
   bool json = false;
 };
@@ -23,6 +23,7 @@ struct ExitsCommand {
 Result<int> exits(ExitsCommand& options) {
   options.job.max_drop = options.max_drop / 100;
   options.job.storage = options.storage / 100;
+  options.job.kept_weights = 1 - options.sparse / 100;
   if (const Status wrong = check(options.job); !wrong.ok()) return usage_error(wrong);
   LIMBER_ASSIGN(const ExitsOutcome found, on_console(run_exits, options.job));
   const double within = options.latency > 0 ? options.latency : options.latency_share * found.full_seconds();
@@ -62,6 +63,14 @@ void add_exits_command(CommandLine& line) {
       {{"frozen", ExitBlocks::kFrozen}, {"tuned", ExitBlocks::kTuned}, {"subnet", ExitBlocks::kSubnet}},
       "What runs before an exit: the model's own blocks (default), copies tuned with exits, or a "
       "subnet that elastify tuned, after which unsure images start again with the model");
+  arguments.choice<TuningOrder>(
+      "--order", job.order,
+      {{"together", TuningOrder::kTogether},
+       {"stages", TuningOrder::kStages},
+       {"stages-back", TuningOrder::kStagesBack}},
+      "How blocks are tuned: with all exits together (default), or exit after exit and then the end, all "
+      "blocks of the model; what is before stays (stages), or learns too unless an exit before gets worse "
+      "(stages-back)");
   arguments.choice<Truth>("--labels", job.truth, {{"data", Truth::kData}, {"model", Truth::kOriginal}},
                           "Whose labels count: the data's (default), or what the model says");
   arguments.number("--held", job.held, int64_t{0}, int64_t{1000000},
@@ -70,6 +79,11 @@ void add_exits_command(CommandLine& line) {
                    "Images that are timed one by one; default 200");
   arguments.number("--lr", job.rate, 1e-7, 1.0, "Learning rate of exits at the beginning; default 0.003");
   arguments.number("--lr-blocks", job.tuning_rate, 1e-7, 1.0, "The same of tuned blocks; default 0.001");
+  arguments.number("--dropout", job.dropout, 0.0, 0.99,
+                   "Share of the features that the linear layer of an exit does without, at random, while it "
+                   "learns; default 0");
+  arguments.number("--sparse", o.sparse, 0.0, 99.0,
+                   "Weights of these layers that are left out, in %; saves storage above 50; default 0");
   arguments.number("--flip", job.flip, 0.0, 1.0, "Probability of mirroring an image");
   arguments.number("--padding", job.padding, 0, 1024, "Pixels a random cut may reach beyond the image");
   add_bad_images_argument(arguments, job.on_bad_image);

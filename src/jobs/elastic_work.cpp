@@ -35,11 +35,7 @@ bool is_exits_context(std::string_view context) { return context.ends_with(kWith
 
 Result<std::vector<double>> ElasticWork::evaluate(std::span<const Variant> variants,
                                                   const JobControl& control) {
-  LIMBER_ASSIGN(const auto correct, runner->count_correct(variants, images, control.stop));
-  const auto count = static_cast<double>(images.count());
-  std::vector<double> accuracies;
-  for (const int64_t right : correct) accuracies.push_back(static_cast<double>(right) / count);
-  return accuracies;
+  return runner->score(variants, images, control.stop);
 }
 
 Result<uint64_t> ElasticWork::memory_of(const Variant& variant) const {
@@ -48,6 +44,16 @@ Result<uint64_t> ElasticWork::memory_of(const Variant& variant) const {
   const CompileSettings how = batch_settings(graph, 1, threads);
   LIMBER_ASSIGN(const auto plan, compile(graph, folder.model.params, backends, how));
   return plan->arena_bytes + cost.parameter_bytes;
+}
+
+Result<Answers> answers_in(const ElasticInfo& info) {
+  LIMBER_ASSIGN(const auto note, find_note<AnswersNote>(info.notes));
+  if (!note) return Answers::kClasses;
+  for (const Answers answers : {Answers::kClasses, Answers::kPlaces, Answers::kValues}) {
+    if (note->answers == answers_name(answers)) return answers;
+  }
+  return error(Code::kCorrupt, "note '{}' is '{}'; expected classes, places or values", AnswersNote::kName,
+               note->answers);
 }
 
 Status check_folder(const std::string& folder) {
@@ -68,7 +74,8 @@ Result<std::unique_ptr<ElasticWork>> open_elastic(const JobOptions& options) {
 
 Status load_images(ElasticWork& work, const ImageSource& source, const JobOptions& options,
                    const JobControl& control) {
-  const bool own_labels = source.truth == Truth::kOriginal;
+  LIMBER_ASSIGN(const Answers answers, answers_in(work.folder.info));
+  const bool own_labels = source.truth == Truth::kOriginal || answers != Answers::kClasses;
   const ClassNames expected = own_labels ? ClassNames() : work.folder.info.classes;
   LIMBER_ASSIGN(JudgedData opened, source.split == Split::kTest
                                        ? open_unseen(source.data, work.folder.info, expected, control)
@@ -85,9 +92,11 @@ Status load_images(ElasticWork& work, const ImageSource& source, const JobOption
   LIMBER_ASSIGN(work.images, load_evaluation_set(*loader, source.images));
   work.judged = opened.images;
   work.judged.count = work.images.count();
-  LIMBER_ASSIGN(work.runner, BlockRunner::create(work.folder.model, work.backends,
-                                                 {.batch = how.batch, .threads = work.threads}));
-  return own_labels ? work.runner->label_by_original(work.images) : Status();
+  LIMBER_ASSIGN(work.runner,
+                BlockRunner::create(work.folder.model, work.backends,
+                                    {.batch = how.batch, .threads = work.threads, .answers = answers}));
+  if (!own_labels || answers != Answers::kClasses) return {};
+  return work.runner->label_by_original(work.images);
 }
 
 Result<LatencyTable> time_blocks(const ElasticModel& model,

@@ -15,7 +15,8 @@
 
 namespace limber {
 
-// What is right: what the data say, or what the original model says.
+// What is right: what the data say, or what the original model says. Of answers that are no classes it is
+// always the latter.
 enum class Truth : uint8_t { kData, kOriginal };
 
 // Images that variants are judged by.
@@ -47,12 +48,15 @@ struct ElasticWork {
   std::string context() const { return machine_context(threads); }
   // For the folder's history.
   Judgement judgement(const JudgedImages& by) const { return {by.text(), by.count, context()}; }
-  // The share of images that are right. Stopped, it ends with kResourceExhausted.
+  // The share of images that are right; of what is no class how near it is to the original. Stopped, it ends
+  // with kResourceExhausted.
   Result<std::vector<double>> evaluate(std::span<const Variant> variants, const JobControl& control);
   // What the variant's plan has in its arena, for one sample, and its parameters.
   Result<uint64_t> memory_of(const Variant& variant) const;
 };
 
+// What the model of a folder says, as its notes have it.
+Result<Answers> answers_in(const ElasticInfo& info);
 // kInvalidArgument when `folder` is not that of an elastic model.
 Status check_folder(const std::string& folder);
 // The folder that `options` names as its model. kInvalidArgument when it holds no elastic model.

@@ -100,6 +100,7 @@ class Elastification {
  private:
   Status check_output() const;
   Status load();
+  Status read_answers();
   Status use_labels();
   Status go_on();
   Status hold_out_images();
@@ -128,7 +129,9 @@ class Elastification {
   std::vector<std::shared_ptr<Backend>> backends_;
   int threads_ = 1;
   Classifier classifier_;
-  std::shared_ptr<const Dataset> data_;  // that is learnt from
+  Answers answers_ = Answers::kClasses;
+  std::shared_ptr<const Dataset> data_;        // that is learnt from
+  std::shared_ptr<const Dataset> teach_data_;  // before that; null: data_
   JudgedData judged_;
   EvaluationSet images_;  // of these, once they are loaded
   std::unique_ptr<BlockRunner> runner_;
@@ -161,15 +164,40 @@ Status Elastification::load() {
   LIMBER_ASSIGN(const auto recorded, checkpoint_of(job_.model));
   if (recorded) use_recorded(job_.image, recorded->input);
   LIMBER_ASSIGN(classifier_, load_classifier(job_, job_.image, control_));
-  LIMBER_TRY(count_classes(classifier_.model.graph).status().in(job_.model));
+  LIMBER_TRY(read_answers().in(job_.model));
   LIMBER_ASSIGN(data_, open_dataset(job_.data, {.split = Split::kTrain}));
-  if (is_unsaid(job_.image)) tell_doubts(job_, *data_, classifier_, control_);
+  if (!job_.teach_data.empty()) {
+    LIMBER_ASSIGN(teach_data_, open_dataset(job_.teach_data, {.split = Split::kTrain}));
+    if (teach_data_->size() < static_cast<size_t>(job_.batch))
+      return invalid("{} has {} images to teach with, fewer than a batch of {}; give a smaller batch",
+                     job_.teach_data, teach_data_->size(), job_.batch);
+  }
+  if (is_unsaid(job_.image) && answers_ == Answers::kClasses)
+    tell_doubts(job_, *data_, classifier_, control_);
   return use_labels();
+}
+
+// What the model says, by one output.
+Status Elastification::read_answers() {
+  Graph& graph = classifier_.model.graph;
+  const bool classes = graph.outputs().size() == 1 && count_classes(graph).ok();
+  answers_ = job_.answers.value_or(classes ? Answers::kClasses : Answers::kValues);
+  if (answers_ == Answers::kValues) {
+    LIMBER_ASSIGN(graph, join_outputs(graph));
+  }
+  return check_answers(graph, answers_);
 }
 
 // Where the data have the model's classes, labels help.
 Status Elastification::use_labels() {
   if (job_.tune_to == TuneTo::kOriginal) return {};
+  if (answers_ != Answers::kClasses) {
+    if (job_.tune_to == TuneTo::kAuto) return {};
+    return invalid(
+        "labels are classes of images, and the answers of {} are {}; tune to what the original "
+        "says instead (tune_to)",
+        job_.model, answers_name(answers_));
+  }
   LIMBER_ASSIGN(const int64_t classes, count_classes(classifier_.model.graph));
   const auto found = static_cast<int64_t>(data_->class_names().size());
   labels_ = found == classes;
@@ -187,6 +215,10 @@ Status Elastification::go_on() {
   LIMBER_ASSIGN(const bool same, same_weights(model, *classifier_.model.params));
   if (!same)
     return invalid("{} was made from {} with other weights; give another output", job_.output, job_.model);
+  const std::string before = read_note<AnswersNote>(out_.folder.info.notes).answers;
+  if (before != answers_name(answers_))
+    return invalid("{} was begun for answers that are {}, not {}; give another output", job_.output, before,
+                   answers_name(answers_));
   teaching_ = read_note<TeachingNote>(out_.folder.info.notes);
   spent_before_ = std::max(teaching_.spent_s, teaching_.taught_s);
   reserve_ = kJudgingShare * std::max(0.0, left());
@@ -293,7 +325,11 @@ Status Elastification::plan_time() {
 
 Status Elastification::make() {
   out_.folder.path = job_.output;
-  out_.folder.info.classes = data_->class_names();
+  if (answers_ == Answers::kClasses) {
+    out_.folder.info.classes = data_->class_names();
+  } else {
+    put_note(out_.folder.info.notes, AnswersNote{std::string(answers_name(answers_))});
+  }
   out_.folder.info.input = classifier_.input;
   LIMBER_TRY(hold_out_images());
   LIMBER_ASSIGN(out_.folder.model, expand_here());
@@ -321,7 +357,9 @@ Status Elastification::teach() {
   how.chosen = tuned_chain(folder.model, folder.info);
   how.input = classifier_.input;
   how.augmentation = job_.changes;
-  how.tune = {.batch = job_.batch, .threads = threads_, .label_share = labels_ ? 0.5 : 0};
+  how.tune = {
+      .batch = job_.batch, .threads = threads_, .label_share = labels_ ? 0.5 : 0, .answers = answers_};
+  how.teach_data = teach_data_;
   how.tune_rate = job_.tune_rate;
   how.shares = job_.shares;
   how.size_limit = job_.size_limit;
@@ -387,11 +425,7 @@ Result<std::vector<double>> Elastification::accuracies(std::span<const Variant> 
     some.images.push_back(images_.images[i]);
     some.labels.push_back(images_.labels[i]);
   }
-  LIMBER_ASSIGN(const auto correct, runner_->count_correct(variants, some, stop));
-  std::vector<double> shares;
-  for (const int64_t count : correct)
-    shares.push_back(static_cast<double>(count) / static_cast<double>(some.count()));
-  return shares;
+  return runner_->score(variants, some, stop);
 }
 
 Status Elastification::load_judged() {
@@ -406,9 +440,10 @@ Status Elastification::load_judged() {
   how.on_bad_image = job_.on_bad_image;
   LIMBER_ASSIGN(const auto loader, Loader::make(judged_.data, how));
   LIMBER_ASSIGN(images_, load_evaluation_set(*loader, judged_images()));
-  LIMBER_ASSIGN(runner_,
-                BlockRunner::create(out_.folder.model, backends_, {.batch = how.batch, .threads = threads_}));
-  return labels_ ? Status() : runner_->label_by_original(images_);
+  LIMBER_ASSIGN(runner_, BlockRunner::create(out_.folder.model, backends_,
+                                             {.batch = how.batch, .threads = threads_, .answers = answers_}));
+  if (labels_ || answers_ != Answers::kClasses) return {};
+  return runner_->label_by_original(images_);
 }
 
 Result<ElastifyOutcome> Elastification::run() {

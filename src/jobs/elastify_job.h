@@ -1,12 +1,14 @@
 // From a model to one that can change its shape.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "data/loader.h"
 #include "jobs/judged_images.h"
 #include "jobs/source.h"
+#include "passes/answers.h"
 #include "supernet/teach/chain.h"
 #include "variant/elastic_folder.h"
 
@@ -21,6 +23,9 @@ enum class TuneTo : uint8_t {
 
 struct ElastifyJobOptions : JobOptions {
   std::string data, output;
+  // Images that alternatives are taught on, without their labels, before variants are tuned on `data`; empty:
+  // `data`. Of a model that was trained in two steps they may be those of the first.
+  std::string teach_data;
   bool resume = false;  // go on with what is in `output`
   // Seconds for everything, from loading to judging and saving; with `resume` those before count too.
   // 0: alternatives are made, and nothing is taught.
@@ -31,6 +36,9 @@ struct ElastifyJobOptions : JobOptions {
   double tune_rate = 1.5e-3;                   // of tuning, of the fastest variant
   std::vector<double> shares = whole_range();  // of the latency, for which variants are tuned
   TuneTo tune_to = TuneTo::kAuto;
+  // What the model says of an image; nothing: the class where it is a classifier, else values. What is no
+  // class is learnt from the model alone, and accuracy is how near variants are to it.
+  std::optional<Answers> answers;
   std::vector<std::string> operators;  // kinds of alternatives to try; empty: all
   double size_limit = 2.7;             // all parameters together by those of the model
   OnBadImage on_bad_image = OnBadImage::kFail;
@@ -57,8 +65,9 @@ struct ElastifyOutcome {
   bool stopped = false;              // what is there is kept
 };
 
-// Makes the folder `output`, or goes on with it. Before anything is written: kInvalidArgument when the model
-// is no classifier; kResourceExhausted when the budget is too small for what teaching needs around it, saying
+// Makes the folder `output`, or goes on with it. Several outputs of the model are joined into one, which
+// export and serve take apart again. Before anything is written: kInvalidArgument when the model has no such
+// answers; kResourceExhausted when the budget is too small for what teaching needs around it, saying
 // how much does, or when it was stopped.
 Result<ElastifyOutcome> run_elastify(const ElastifyJobOptions& job, const JobControl& control = {});
 

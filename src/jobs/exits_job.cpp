@@ -189,6 +189,9 @@ ExitOptions ExitMaker::exit_options() const {
   how.teaching.augmentation.padding = job_.padding;
   how.tune = job_.blocks == ExitBlocks::kTuned;
   how.tuning_rate = job_.tuning_rate;
+  how.order = job_.order;
+  how.kept_weights = job_.kept_weights;
+  how.teaching.trainer.dropout = job_.dropout;
   how.teaching.on_bad_image = job_.on_bad_image;
   how.teaching.workers = job_.workers;
   how.teaching.stop = control_.stop;
@@ -344,6 +347,10 @@ Status ExitMaker::write_history() {
 
 Result<ExitsOutcome> ExitMaker::run() {
   LIMBER_ASSIGN(work_, open_elastic(job_));
+  LIMBER_ASSIGN(const Answers answers, answers_in(folder().info));
+  if (answers != Answers::kClasses)
+    return invalid("the answers of {} are {}; only a classifier can have exits", folder().path,
+                   answers_name(answers));
   LIMBER_TRY(load_images());
   LIMBER_TRY(plan_time());
   LIMBER_TRY(make_exits());
@@ -377,7 +384,12 @@ Status check(const ExitsJobOptions& job) {
   LIMBER_TRY(in_unit("storage", job.storage, false));
   LIMBER_TRY(in_unit("rate", job.rate, false));
   LIMBER_TRY(in_unit("tuning_rate", job.tuning_rate, false));
+  LIMBER_TRY(in_unit("kept_weights", job.kept_weights, false));
   LIMBER_TRY(in_unit("flip", job.flip, true));
+  if (!(job.dropout >= 0 && job.dropout < 1))
+    return invalid("dropout is {}; expected 0 or more and less than 1", job.dropout);
+  if (job.order != TuningOrder::kTogether && job.blocks != ExitBlocks::kTuned)
+    return invalid("an order is for blocks that are tuned; give blocks: tuned, or no order");
   if (job.count < 1) return invalid("count is {}; expected 1 exit or more", job.count);
   if (job.held < 0) return invalid("held is {}; expected 0 or more images", job.held);
   if (job.images < 1) return invalid("images is {}; expected 1 or more", job.images);

@@ -24,13 +24,16 @@ struct ExitsJobOptions : JobOptions {
   std::string calibration;  // that the confidence is found on; empty: some of `data`, held out
   Truth truth = Truth::kData;
   ExitBlocks blocks = ExitBlocks::kFrozen;
-  bool again = false;      // make exits anew where there are some
-  int count = 2;           // exits, at most
-  double max_drop = 0.01;  // of accuracy
-  double storage = 0.03;   // parameters of all exits by those of the model, at most
-  double budget = 600;     // seconds for everything, from loading to judging
-  double rate = 3e-3;      // of exits at the beginning
+  TuningOrder order = TuningOrder::kTogether;  // of tuned blocks
+  bool again = false;                          // make exits anew where there are some
+  int count = 2;                               // exits, at most
+  double max_drop = 0.01;                      // of accuracy
+  double storage = 0.03;                       // parameters of all exits by those of the model, at most
+  double budget = 600;                         // seconds for everything, from loading to judging
+  double rate = 3e-3;                          // of exits at the beginning
   double tuning_rate = 1e-3;
+  double dropout = 0;       // share of the features that linear layers of exits do without while they learn
+  double kept_weights = 1;  // share of the weights of these layers that stays
   double flip = 0;
   int padding = 0;
   int64_t held = 0;      // images held out; 0: a tenth, at most 5000

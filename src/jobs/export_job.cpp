@@ -6,6 +6,7 @@
 #include "jobs/classifier.h"
 #include "jobs/fold.h"
 #include "jobs/output.h"
+#include "passes/answers.h"
 #include "supernet/teach/recalibrate.h"
 #include "variant/elastic_folder.h"
 
@@ -60,6 +61,7 @@ Result<Model> load_variant(const ExportJobOptions& options, std::optional<ModelC
     LIMBER_ASSIGN(model.params,
                   recalibrate(model.graph, *model.params, make_backends(spec), batches, thread_count(spec)));
   }
+  model.graph = split_outputs(model.graph);
   return model;
 }
 

@@ -9,6 +9,7 @@
 #include "device/roofline.h"
 #include "jobs/classifier.h"
 #include "jobs/elastic_work.h"
+#include "passes/answers.h"
 #include "train/run_folder.h"
 #include "variant/elastic_folder.h"
 #include "variant/variant_table.h"
@@ -212,7 +213,7 @@ Status ServedFolder::estimate_energy(ServedSource& source) const {
 Result<ServedSource> ServedFolder::open_elastic_model(const std::string& path) const {
   LIMBER_ASSIGN(ElasticFolder folder, load_elastic(path));
   ServedSource source;
-  source.graph = folder.model.base;
+  source.graph = split_outputs(folder.model.base);
   source.params = folder.model.params;
   source.classes = folder.info.classes;
   source.images = folder.info.input;

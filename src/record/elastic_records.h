@@ -33,6 +33,14 @@ struct TeachingNote {
   std::string problem() const;
 };
 
+// How the model's answers are compared and taught, where it is no classifier: see Answers.
+struct AnswersNote {
+  static constexpr std::string_view kName = "answers";
+  std::string answers = "classes";
+
+  static void fields(auto& self, auto& field) { field("answers", self.answers); }
+};
+
 // What the model's exits were taught with.
 struct ExitsNote {
   static constexpr std::string_view kName = "exits";

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "passes/answers.h"
 #include "runtime/compile.h"
 #include "runtime/timing.h"
 #include "variant/exit_runner.h"
@@ -90,6 +91,7 @@ Result<std::shared_ptr<const ReadyVariant>> ReadyVariant::make(
   Graph graph = source.graph;
   if (source.elastic != nullptr) {
     LIMBER_ASSIGN(graph, materialize(*source.elastic, variant.variant));
+    graph = split_outputs(graph);
   }
   // By fours, so that they are few: each size is a plan, and memory for all workers.
   for (int64_t batch = 1; batch <= options.max_batch; batch *= 4) {

@@ -86,6 +86,8 @@ class TrainingSession {
   Tensor images() const { return input(0); }
   Tensor labels() const { return named_input("labels"); }
   Tensor targets() const { return named_input("targets"); }
+  // What else the model reads, by name; not valid when there is no such input.
+  Tensor named_input(std::string_view name) const;
   void set_rate(double rate);
 
   // One step on what the inputs hold; returns the loss before the update. `samples` says which images these
@@ -155,7 +157,6 @@ class TrainingSession {
   void forget_others(std::span<const std::string> names);
   void drop_oldest();
   Tensor input(size_t index) const;
-  Tensor named_input(std::string_view name) const;
 
   std::shared_ptr<Parameters> params_;
   std::vector<std::shared_ptr<Backend>> backends_;

@@ -6,6 +6,7 @@
 #include "ops/op_def.h"
 #include "passes/classifier.h"
 #include "runtime/compile.h"
+#include "variant/agreement.h"
 #include "variant/rows.h"
 
 namespace limber {
@@ -80,7 +81,10 @@ Result<std::unique_ptr<BlockRunner>> BlockRunner::create(const ElasticModel& mod
                                                          const BlockRunnerOptions& options) {
   if (options.batch < 1) return invalid("batches of {} images, expected 1 or more", options.batch);
   std::unique_ptr<BlockRunner> runner(new BlockRunner(model, std::move(backends), options));
-  LIMBER_ASSIGN(runner->classes_, count_classes(model.base));
+  LIMBER_TRY(check_answers(model.base, options.answers));
+  if (options.answers == Answers::kClasses) {
+    LIMBER_ASSIGN(runner->classes_, count_classes(model.base));
+  }
   LIMBER_ASSIGN(runner->memory_, WorkArena::reserve(CompileSettings{}.max_bytes));
   return runner;
 }
@@ -89,7 +93,7 @@ Result<Session*> BlockRunner::session(const VariantPiece& piece) {
   std::unique_ptr<Session>& made = sessions_[{piece.block, piece.choice}];
   if (made != nullptr) return made.get();
   const CompileSettings how = batch_settings(*piece.graph, options_.batch, options_.threads);
-  const Graph graph = ends_model(model_, piece) ? logits_of(*piece.graph) : *piece.graph;
+  const Graph graph = ends_model(model_, piece) ? answers_of(*piece.graph, options_.answers) : *piece.graph;
   auto plan = compile(graph, model_.params, backends_, how);
   if (!plan.ok()) return plan.status().in(describe(model_, piece));
   LIMBER_ASSIGN(made, Session::create(*std::move(plan), memory_));
@@ -161,27 +165,62 @@ Status BlockRunner::visit_tree(const TreeNode& node, Source source, const Visit&
   return status;
 }
 
-Result<std::vector<int64_t>> BlockRunner::count_correct(std::span<const Variant> variants,
-                                                        const EvaluationSet& set,
-                                                        const std::atomic<bool>* stop) {
-  LIMBER_TRY(check_set(set, classes_));
+// What the first variant says of a batch is seen before what the others do.
+Status BlockRunner::visit_set(
+    std::span<const Variant> variants, const EvaluationSet& set, const std::atomic<bool>* stop,
+    const std::function<Status(size_t batch, size_t variant, const Tensor& output)>& visit) {
   int64_t alone = 0;
   LIMBER_ASSIGN(const TreeNode root, make_tree(variants, alone));
-  std::vector<int64_t> correct(variants.size(), 0);
-  if (variants.empty()) return correct;
-  for (size_t b = 0; b < set.images.size(); ++b) {
+  for (size_t b = 0; b < set.images.size() && !variants.empty(); ++b) {
     const int64_t before = counts_.executed;
-    const Visit count = [&](size_t variant, const Tensor& output) -> Status {
-      for (size_t i = 0; i < set.labels[b].size(); ++i)
-        correct[variant] += among_best(row_of(output, i), set.labels[b][i], 1) ? 1 : 0;
+    const Visit each = [&](size_t variant, const Tensor& output) -> Status {
+      LIMBER_TRY(visit(b, variant, output));
       if (stop != nullptr && stop->load())
         return error(Code::kResourceExhausted, "stopped in batch {} of {}", b + 1, set.images.size());
       return {};
     };
-    LIMBER_TRY(visit_tree(root, {.features = set.images[b]}, count));
+    LIMBER_TRY(visit_tree(root, {.features = set.images[b]}, each));
     counts_.saved += alone - (counts_.executed - before);
   }
+  return {};
+}
+
+Result<std::vector<int64_t>> BlockRunner::count_correct(std::span<const Variant> variants,
+                                                        const EvaluationSet& set,
+                                                        const std::atomic<bool>* stop) {
+  LIMBER_ASSERT(options_.answers == Answers::kClasses);
+  LIMBER_TRY(check_set(set, classes_));
+  std::vector<int64_t> correct(variants.size(), 0);
+  LIMBER_TRY(visit_set(variants, set, stop, [&](size_t b, size_t variant, const Tensor& output) -> Status {
+    for (size_t i = 0; i < set.labels[b].size(); ++i)
+      correct[variant] += among_best(row_of(output, i), set.labels[b][i], 1) ? 1 : 0;
+    return {};
+  }));
   return correct;
+}
+
+Result<std::vector<double>> BlockRunner::score(std::span<const Variant> variants, const EvaluationSet& set,
+                                               const std::atomic<bool>* stop) {
+  std::vector<double> shares;
+  if (options_.answers == Answers::kClasses) {
+    LIMBER_ASSIGN(const auto correct, count_correct(variants, set, stop));
+    for (const int64_t right : correct)
+      shares.push_back(static_cast<double>(right) / static_cast<double>(set.count()));
+    return shares;
+  }
+  std::vector<Variant> all = {original_variant(model_)};
+  all.insert(all.end(), variants.begin(), variants.end());
+  std::vector<Agreement> found(all.size(), Agreement(options_.answers, output_sizes(model_.base)));
+  Tensor original;
+  LIMBER_TRY(visit_set(all, set, stop, [&](size_t b, size_t variant, const Tensor& output) -> Status {
+    if (variant == 0) {
+      LIMBER_ASSIGN(original, output.copy());
+    }
+    found[variant].add(output, original, set.images[b].shape().dim(0));
+    return {};
+  }));
+  for (size_t v = 1; v < found.size(); ++v) shares.push_back(found[v].share());
+  return shares;
 }
 
 Result<Tensor> BlockRunner::run(const Variant& variant, const Tensor& images) {
@@ -190,6 +229,7 @@ Result<Tensor> BlockRunner::run(const Variant& variant, const Tensor& images) {
 }
 
 Status BlockRunner::label_by_original(EvaluationSet& set) {
+  LIMBER_ASSERT(options_.answers == Answers::kClasses);
   const Variant original{.choices = std::vector<int>(model_.blocks.size(), 0)};
   std::vector<std::vector<int64_t>> labels;
   for (const Tensor& images : set.images) {

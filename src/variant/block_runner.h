@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "data/loader.h"
+#include "passes/answers.h"
 #include "runtime/session.h"
 #include "variant/elastic_model.h"
 #include "variant/pieces.h"
@@ -35,6 +36,7 @@ struct BlockRunnerOptions {
   int threads = 1;
   // Features that wait for other variants may take so many bytes; 0: none wait, all is computed again.
   size_t cache_bytes = size_t{256} << 20;
+  Answers answers = Answers::kClasses;  // that the model gives
 };
 
 // Since the runner was made.
@@ -52,19 +54,23 @@ struct ReuseCounts {
 // seen by the next call. Use from one thread. The model must outlive it.
 class BlockRunner {
  public:
-  // kInvalidArgument when the model is no classifier.
+  // kInvalidArgument when the model gives other answers.
   static Result<std::unique_ptr<BlockRunner>> create(const ElasticModel& model,
                                                      std::vector<std::shared_ptr<Backend>> backends,
                                                      const BlockRunnerOptions& options = {});
 
   // For each variant the number of images whose label is its best class. Confidence is not looked at.
   // kInvalidArgument when the model has no such variant, or the set has no labels or others than the model.
-  // kResourceExhausted when `stop` became true meanwhile.
+  // kResourceExhausted when `stop` became true meanwhile. REQUIRES: answers are classes
   Result<std::vector<int64_t>> count_correct(std::span<const Variant> variants, const EvaluationSet& set,
                                              const std::atomic<bool>* stop = nullptr);
+  // For each variant how good it is, 0..1: of classes the share of images that count_correct() counts; else
+  // how near it is to what the original says (Agreement), whatever the labels.
+  Result<std::vector<double>> score(std::span<const Variant> variants, const EvaluationSet& set,
+                                    const std::atomic<bool>* stop = nullptr);
   // Logits for one batch of a set; rows behind a short one mean nothing. Valid until the next call.
   Result<Tensor> run(const Variant& variant, const Tensor& images);
-  // The labels become the best classes of the original.
+  // The labels become the best classes of the original. REQUIRES: answers are classes
   Status label_by_original(EvaluationSet& set);
 
   const ReuseCounts& counts() const { return counts_; }
@@ -85,6 +91,8 @@ class BlockRunner {
   BlockRunner(const ElasticModel& model, std::vector<std::shared_ptr<Backend>> backends,
               const BlockRunnerOptions& options)
       : model_(model), backends_(std::move(backends)), options_(options) {}
+  Status visit_set(std::span<const Variant> variants, const EvaluationSet& set, const std::atomic<bool>* stop,
+                   const std::function<Status(size_t batch, size_t variant, const Tensor& output)>& visit);
   Result<TreeNode> make_tree(std::span<const Variant> variants, int64_t& pieces) const;
   Status visit_tree(const TreeNode& node, Source source, const Visit& visit);
   Result<Tensor> execute(const Source& source);

@@ -118,6 +118,9 @@ TEST(ExitsCommand, WrongUse) {
   expect("exits " + dir, 2, "--data");
   expect("exits " + dir + " --data synthetic --latency 600%", 2, "60%");
   expect("exits " + dir + " --data synthetic --budget soon", 2, "20min");
+  expect("exits " + dir + " --data synthetic --order stages", 2, "tuned");
+  expect("exits " + dir + " --data synthetic --dropout 1", 2, "--dropout");
+  expect("exits " + dir + " --data synthetic --sparse 100", 2, "--sparse");
   expect("exits " + dir + " --data synthetic:count=64 --threads 1 --storage 0.01", 1, "storage");
   expect("exits " + dir + " --data synthetic:count=64 --held 64 --threads 1", 1, "hold out");
   expect("exits " + dir + " --data " + (folder / "nothing"), 1, "nothing");

@@ -40,7 +40,7 @@ TEST(ElastifyJob, RefusesWhatCannotWorkBeforeItWrites) {
   refuses([](ElastifyJobOptions& job) { job.budget = 1e-3; }, "s or more", Code::kResourceExhausted);
 }
 
-// A network that paints a picture has no classes.
+// A network that paints a picture has no classes to ask for.
 TEST(ElastifyJob, RefusesANetworkThatIsNoClassifierBeforeAnyWork) {
   const Folder folder;
   Model model = *make_builtin("resnet8");
@@ -52,6 +52,7 @@ TEST(ElastifyJob, RefusesANetworkThatIsNoClassifierBeforeAnyWork) {
   ASSERT_TRUE(export_onnx(model.graph, *model.params, folder / "paint.onnx", {}).ok());
   ElastifyJobOptions job = test::small_job(folder / "elastic");
   job.model = folder / "paint.onnx";
+  job.answers = Answers::kClasses;
   Watcher watcher;
   const auto made = run_elastify(job, watcher.control());
   EXPECT_EQ(made.status().code(), Code::kInvalidArgument);

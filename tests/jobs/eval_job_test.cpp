@@ -262,6 +262,7 @@ TEST(ElastifyJob, WhatIsNoClassifierIsRefused) {
   options.data = "synthetic:size=16,count=40";
   options.output = folder / "elastic";
   options.budget = 1;
+  options.answers = Answers::kClasses;
   expect_failure(run_elastify(options), Code::kInvalidArgument,
                  {"map.onnx", "a classifier has f32[N,classes]"});
   EXPECT_FALSE(std::filesystem::exists(options.output));

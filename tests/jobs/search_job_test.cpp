@@ -69,6 +69,11 @@ TEST(ExitsJob, RefusesWhatCannotWork) {
   refuses([](ExitsJobOptions& job) { job.images = 0; }, "images");
   refuses([](ExitsJobOptions& job) { job.held = -1; }, "held");
   refuses([](ExitsJobOptions& job) { job.data = ""; }, "data");
+  refuses([](ExitsJobOptions& job) { job.dropout = 1; }, "dropout");
+  refuses([](ExitsJobOptions& job) { job.dropout = kNaN; }, "dropout");
+  refuses([](ExitsJobOptions& job) { job.kept_weights = 0; }, "kept_weights");
+  refuses([](ExitsJobOptions& job) { job.kept_weights = kNaN; }, "kept_weights");
+  refuses([](ExitsJobOptions& job) { job.order = TuningOrder::kStages; }, "tuned");
 }
 
 TEST(SearchJob, KeepsLimitsOfSizeAndOperations) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ops/op_def.h"
+#include "supernet/exits/exit_layer.h"
 #include "train/evaluate.h"
 #include "train/init.h"
 #include "train/optimizer.h"
@@ -23,6 +24,12 @@ bool can_convolve(const TensorType& type) { return is_map(type) && least_side(ty
 
 // Depthwise 3x3, 1x1, a normalisation behind each.
 int64_t separable_elements(int64_t in, int64_t out) { return (9 + 4) * in + (in + 4) * out; }
+
+// Sparse: weights and the numbers of the features they are for.
+int64_t linear_elements(int64_t width, int64_t classes, double kept) {
+  const int64_t each = kept < 1 ? 2 * features_read(width, kept) : width;
+  return (each + 1) * classes;
+}
 
 class ExitBuilder {
  public:
@@ -106,7 +113,8 @@ class ExitBuilder {
     const int64_t width = graph_.type(x).shape.dim(1);
     const ValueId w = parameter("classifier.weight", {classes, width}),
                   b = parameter("classifier.bias", {classes});
-    LIMBER_ASSIGN(x, emit(graph_, OpKind::kGemm, {x, w, b}, {{"trans_b", int64_t{1}}}, "classifier"));
+    LIMBER_ASSIGN(
+        x, emit(graph_, OpKind::kGemm, {x, w, b}, {{"trans_b", int64_t{1}}}, std::string(kClassifierName)));
     const Output& output = model_.base.outputs()[0];
     const TensorType& wanted = model_.base.type(output.value);
     if (wanted.rank() != 2) {
@@ -155,12 +163,13 @@ int64_t exit_elements(const TensorType& features, int64_t classes, const ExitDes
   const int64_t in = channels_of(features);
   const int64_t norm = is_map(features) ? 0 : 2 * in;
   const int64_t width = design.channels > 0 ? design.channels : in;
-  int64_t sum = norm + (width + 1) * classes;
+  int64_t sum = norm + linear_elements(width, classes, design.kept);
   if (design.channels > 0) sum += separable_elements(in, width);
   return sum + design.blocks * separable_elements(width, width);
 }
 
-std::optional<ExitDesign> design_exit(const TensorType& features, int64_t classes, int64_t max_elements) {
+std::optional<ExitDesign> design_exit(const TensorType& features, int64_t classes, int64_t max_elements,
+                                      double kept) {
   // Each two thirds or three quarters of the one before.
   constexpr std::array<int64_t, 9> kChannels = {128, 96, 64, 48, 32, 24, 16, 12, 8};
   constexpr int kBlocks = 3;  // at most: an exit is to be small beside what it saves
@@ -172,10 +181,11 @@ std::optional<ExitDesign> design_exit(const TensorType& features, int64_t classe
   for (int blocks = kBlocks; can_convolve(features) && blocks >= 0; --blocks) {
     for (const int64_t channels : kChannels) {
       if (channels < 24 && blocks > 0) break;
-      if (fits({channels, blocks})) return ExitDesign{channels, blocks};
+      if (fits({channels, blocks, kept})) return ExitDesign{channels, blocks, kept};
     }
   }
-  return fits({}) ? std::optional(ExitDesign{}) : std::nullopt;
+  const ExitDesign linear{.kept = kept};
+  return fits(linear) ? std::optional(linear) : std::nullopt;
 }
 
 const TensorType& features_after(const ElasticModel& model, int after) {

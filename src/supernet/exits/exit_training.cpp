@@ -10,6 +10,7 @@
 #include "passes/classifier.h"
 #include "runtime/compile.h"
 #include "supernet/exits/exit_calibration.h"
+#include "supernet/exits/exit_layer.h"
 #include "train/evaluate.h"
 
 namespace limber {
@@ -27,7 +28,11 @@ class FrozenTeacher : public ExitTeacher {
  public:
   FrozenTeacher(ElasticModel& model, std::shared_ptr<ExitTargets> targets,
                 const std::vector<std::shared_ptr<Backend>>& backends, const ExitTrainerOptions& options)
-      : model_(model), backends_(backends), options_(options), targets_(std::move(targets)) {}
+      : model_(model),
+        backends_(backends),
+        options_(options),
+        targets_(std::move(targets)),
+        random_(options.seed) {}
 
   Status prepare() {
     LIMBER_ASSIGN(memory_, WorkArena::reserve(CompileSettings{}.max_bytes));
@@ -46,6 +51,8 @@ class FrozenTeacher : public ExitTeacher {
       TrainingSession& pupil = *pupils_[e];
       put(blocks_->output(e), pupil.images());
       std::copy(wanted_.begin(), wanted_.end(), pupil.targets().data<float>().begin());
+      if (options_.dropout > 0)
+        draw_dropout(random_, options_.dropout, pupil.named_input(kDropoutInput).data<float>());
       pupil.set_rate(rate);
       LIMBER_ASSIGN(const float loss, pupil.step());
       sum += static_cast<double>(loss);
@@ -80,8 +87,11 @@ class FrozenTeacher : public ExitTeacher {
                 .loss = {.kind = LossKind::kCrossEntropy},
                 .soft_targets = true,
                 .optimizer = options_.optimizer};
-    LIMBER_ASSIGN(auto training,
-                  TrainingSession::create(logits_of(exit.graph), model_.params, backends_, how));
+    Graph graph = logits_of(exit.graph);
+    if (options_.dropout > 0) {
+      LIMBER_ASSIGN(graph, with_dropout(graph));
+    }
+    LIMBER_ASSIGN(auto training, TrainingSession::create(graph, model_.params, backends_, how));
     pupils_.push_back(std::move(training));
     return {};
   }
@@ -103,6 +113,7 @@ class FrozenTeacher : public ExitTeacher {
   std::unique_ptr<Session> blocks_;
   std::vector<std::unique_ptr<TrainingSession>> pupils_;  // by exit
   std::vector<float> wanted_;                             // of the batch, for the next exit
+  Random random_;
 };
 
 LoaderOptions exit_loader(const ExitTeachingOptions& options) {
@@ -153,7 +164,8 @@ Result<double> teach_exits(ExitTeacher& teacher, const std::shared_ptr<const Dat
     while (!over()) {
       LIMBER_ASSIGN(const Batch batch, loader->next());
       if (batch.size == 0) break;
-      const double rate = rate_after(options.rate, state.seconds / options.seconds);
+      const double done = options.from + (options.until - options.from) * state.seconds / options.seconds;
+      const double rate = rate_after(options.rate, done);
       LIMBER_ASSIGN(const double loss, teacher.step(batch, rate));
       state.loss = state.images == 0 ? loss : (1 - kLately) * state.loss + kLately * loss;
       state.images += batch.size;

@@ -20,6 +20,9 @@ struct ExitTrainerOptions {
   // How much less an image counts for an exit the surer the exits before it are, as it will hardly get there;
   // 0: every image counts the same.
   double focus = 0;
+  // Of the features that an exit's linear layer reads, so many are left out of each image, at random.
+  double dropout = 0;
+  uint64_t seed = 0;  // of dropout
 };
 
 class ExitTeacher {
@@ -47,6 +50,8 @@ struct ExitTeachingOptions {
   ExitTrainerOptions trainer;
   double seconds = 300;
   double rate = 3e-3;  // falls to 0 in the course of them
+  // Of a teaching in several parts this is the part between these shares of it, with its part of the rates.
+  double from = 0, until = 1;
   uint64_t seed = 0;
   Preprocess input;
   AugmentOptions augmentation;

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
+#include "base/clock.h"
 #include "supernet/exits/exit_balance.h"
 #include "supernet/exits/exit_judge.h"
+#include "supernet/exits/exit_layer.h"
 #include "supernet/exits/exit_tuning.h"
 #include "supernet/operators/work.h"
 #include "train/evaluate.h"
+#include "train/optimizer.h"
 #include "variant/measure.h"
 
 namespace limber {
@@ -17,6 +21,8 @@ constexpr double kWorthwhile = 0.01;  // of the model's time: what an exit must 
 constexpr double kFrozenTrial = 0.3;  // of the trial: exits learn by themselves first
 // Of the model's time: an exit later than this saves too little to ask, and tuning more blocks is too much.
 constexpr double kMostTime = 0.85, kMostTuned = 0.7;
+constexpr double kDense = 0.4;      // of teaching: exits have all their weights before the best are kept
+constexpr int kStageRounds = 5;     // of a stage: after each its accuracy is looked at
 constexpr double kLeastTime = 0.2;  // what is known before is too little to leave with, and costs every image
 
 ExitOutcomes outcomes_of(const ExitOutcomes& all, std::span<const ExitPlace> places,
@@ -39,6 +45,11 @@ void forget_exits(ElasticModel& model) {
   model.exits.clear();
 }
 
+// A part of a teaching, between these shares of it.
+struct TeachingPart {
+  double from = 0, until = 1;
+};
+
 class ExitFinder {
  public:
   ExitFinder(ElasticModel& model, std::shared_ptr<const Dataset> data, const EvaluationSet& held,
@@ -56,6 +67,7 @@ class ExitFinder {
     if (!stopped()) LIMBER_TRY(try_candidates());
     if (!stopped()) LIMBER_TRY(teach());
     report_.stopped = stopped();
+    for (size_t e = 0; e < model_.exits.size(); ++e) LIMBER_TRY(keep_weights(e));
     forget_optimizer();
     if (!model_.exits.empty())
       LIMBER_TRY(balance_exits(model_, report_.variant, held_, backends_, measuring(), options_.max_drop));
@@ -93,7 +105,7 @@ class ExitFinder {
     const int blocks = static_cast<int>(model_.blocks.size());
     const int64_t most = storage_of(static_cast<size_t>(options_.max_exits));
     for (int after = 1; after < blocks && !stopped(); ++after) {
-      if (!design_exit(features_after(model_, after), classes_, most)) continue;
+      if (!design_exit(features_after(model_, after), classes_, most, options_.kept_weights)) continue;
       LIMBER_ASSIGN(const Graph before, materialize_blocks(model_, original, 0, after));
       LIMBER_ASSIGN(const double seconds, measure_latency(before, model_.params, backends_, measuring()));
       report_.probed.push_back({.after = after, .seconds = seconds});
@@ -125,6 +137,7 @@ class ExitFinder {
   Status set_exits(std::vector<ExitPlace>& places,
                    const std::function<ExitDesign(const ExitPlace&)>& design) {
     forget_exits(model_);
+    sparse_.assign(places.size(), false);
     for (ExitPlace& place : places) {
       LIMBER_ASSIGN(Exit exit, make_exit(model_, place.after, design(place),
                                          fmt::format("after{}", place.after), options_.teaching.seed));
@@ -134,10 +147,26 @@ class ExitFinder {
     return {};
   }
 
-  Status teach_with(ExitTeacher& teacher, double share, double rate, ExitPhase phase) {
+  // Weights of a linear layer that are too small, unless they are gone.
+  Status keep_weights(size_t exit) {
+    if (options_.kept_weights >= 1 || sparse_[exit]) return {};
+    sparse_[exit] = true;
+    return make_sparse(model_, model_.exits[exit], options_.kept_weights);
+  }
+
+  ExitTrainerOptions trainer_options() const {
+    ExitTrainerOptions how = options_.teaching.trainer;
+    how.seed = options_.teaching.seed + phases_;
+    return how;
+  }
+
+  Status teach_with(ExitTeacher& teacher, double share, double rate, ExitPhase phase,
+                    const TeachingPart& part) {
     ExitTeachingOptions how = options_.teaching;
-    how.seconds *= share;
+    how.seconds *= share * (part.until - part.from);
     how.rate = rate;
+    how.from = part.from;
+    how.until = part.until;
     how.seed += phases_++;  // other images first than before
     how.progress = [&](const ExitProgress& p) {
       if (options_.progress) options_.progress(phase, p);
@@ -145,16 +174,15 @@ class ExitFinder {
     return teach_exits(teacher, data_, how).status();
   }
 
-  Status teach_frozen(double share, ExitPhase phase) {
-    LIMBER_ASSIGN(const auto teacher,
-                  make_exit_teacher(model_, targets_, backends_, options_.teaching.trainer));
-    return teach_with(*teacher, share, options_.teaching.rate, phase);
+  Status teach_frozen(double share, ExitPhase phase, const TeachingPart& part = {}) {
+    LIMBER_ASSIGN(const auto teacher, make_exit_teacher(model_, targets_, backends_, trainer_options()));
+    return teach_with(*teacher, share, options_.teaching.rate, phase, part);
   }
 
-  Status tune(double share, ExitPhase phase) {
+  Status tune(double share, ExitPhase phase, const TeachingPart& part = {}) {
     LIMBER_ASSIGN(const auto teacher,
-                  make_exit_tuner(model_, report_.variant, targets_, backends_, options_.teaching.trainer));
-    return teach_with(*teacher, share, options_.tuning_rate, phase);
+                  make_exit_tuner(model_, report_.variant, targets_, backends_, trainer_options()));
+    return teach_with(*teacher, share, options_.tuning_rate, phase, part);
   }
 
   Result<ExitOutcomes> judge(std::vector<ExitPlace>& places) {
@@ -192,7 +220,8 @@ class ExitFinder {
   }
 
   ExitDesign design(const ExitPlace& place, size_t exits) const {
-    return design_exit(features_after(model_, place.after), classes_, storage_of(exits))
+    return design_exit(features_after(model_, place.after), classes_, storage_of(exits),
+                       options_.kept_weights)
         .value_or(ExitDesign{});
   }
 
@@ -201,13 +230,17 @@ class ExitFinder {
     tuned_ = options_.tune ? report_.tried.back().after : 0;
     const auto most = static_cast<size_t>(options_.max_exits);
     LIMBER_TRY(set_exits(report_.tried, [&](const ExitPlace& place) { return design(place, most); }));
-    const double frozen = options_.tune ? kFrozenTrial * options_.trial_share : options_.trial_share;
+    const bool together = options_.tune && options_.order == TuningOrder::kTogether;
+    const double frozen = together ? kFrozenTrial * options_.trial_share : options_.trial_share;
     LIMBER_TRY(teach_frozen(frozen, ExitPhase::kTrying));
-    if (options_.tune) {
+    if (together) {
       LIMBER_ASSIGN(report_.variant, add_tuned_blocks(model_, tuned_));
       LIMBER_TRY(tune(options_.trial_share - frozen, ExitPhase::kTrying));
     }
     LIMBER_ASSIGN(const ExitOutcomes outcomes, judge(report_.tried));
+    // Blocks that learn for one exit alone are of no use to those behind it, which learn in their turn: all
+    // do.
+    if (options_.tune && !together) tuned_ = static_cast<int>(model_.blocks.size()) - 1;
     return keep_best(outcomes, report_.tried);
   }
 
@@ -226,6 +259,7 @@ class ExitFinder {
       }
     }
     model_.exits = std::move(kept);
+    sparse_.assign(model_.exits.size(), false);
     remove_tuned_blocks(model_, true);
     if (tuned_ == 0) return {};
     LIMBER_ASSIGN(report_.variant, add_tuned_blocks(model_, tuned_));
@@ -235,13 +269,101 @@ class ExitFinder {
   // Without tuning, fewer exits than planned share the storage: they are made anew, larger.
   Status teach() {
     const double share = 1 - options_.probe_share - options_.trial_share;
-    if (options_.tune) return tune(share, ExitPhase::kTuning);
+    if (options_.tune && options_.order != TuningOrder::kTogether) return tune_in_stages(share);
+    if (options_.tune) {
+      return teach_in_parts([&](const TeachingPart& part) { return tune(share, ExitPhase::kTuning, part); });
+    }
     if (model_.exits.size() < static_cast<size_t>(options_.max_exits)) {
       std::vector<ExitPlace> places;
       for (const Exit& exit : model_.exits) places.push_back({.after = exit.after});
       LIMBER_TRY(set_exits(places, [&](const ExitPlace& place) { return design(place, places.size()); }));
     }
-    return teach_frozen(share, ExitPhase::kTeaching);
+    return teach_in_parts(
+        [&](const TeachingPart& part) { return teach_frozen(share, ExitPhase::kTeaching, part); });
+  }
+
+  // With all weights before, and then with those that are kept.
+  Status teach_in_parts(const std::function<Status(const TeachingPart&)>& teach) {
+    if (options_.kept_weights >= 1) return teach({});
+    LIMBER_TRY(teach({0, kDense}));
+    for (size_t e = 0; e < model_.exits.size(); ++e) LIMBER_TRY(keep_weights(e));
+    return stopped() ? Status() : teach({kDense, 1});
+  }
+
+  // --- stage after stage ----------------------------------------------------------------------------------
+
+  // Exits are in the order of their places. What a stage does not need is left to those after it.
+  Status tune_in_stages(double share) {
+    const double end = now_seconds() + share * options_.teaching.seconds;
+    const size_t endings = model_.exits.size() + 1;
+    for (size_t ending = 0; ending < endings && !stopped(); ++ending) {
+      const double left = std::max(0.0, end - now_seconds()) / static_cast<double>(endings - ending);
+      LIMBER_TRY(tune_stage(ending, left));
+    }
+    return {};
+  }
+
+  // In rounds, until it is as accurate as asked for. In the last one nothing before it changes any more, so
+  // that what it learns fits what is there.
+  Status tune_stage(size_t ending, double seconds) {
+    const double start = now_seconds();
+    ExitStage stage{.after = ending < model_.exits.size() ? model_.exits[ending].after
+                                                          : static_cast<int>(model_.blocks.size())};
+    LIMBER_ASSIGN(best_, accuracies());
+    for (int round = 0; round < kStageRounds && !stopped(); ++round) {
+      if (round == kStageRounds / 2 && ending < model_.exits.size()) LIMBER_TRY(keep_weights(ending));
+      const double left = std::max(0.0, start + seconds - now_seconds());
+      const bool back = options_.order == TuningOrder::kStagesBack && ending > 0 && round + 1 < kStageRounds;
+      LIMBER_ASSIGN(const bool kept, tune_round(ending, back, left / (kStageRounds - round), round));
+      stage.taken_back += kept ? 0 : 1;
+      LIMBER_ASSIGN(const std::vector<double> now, accuracies());
+      stage.accuracy = now[ending];
+      const bool sparse = options_.kept_weights >= 1 || round >= kStageRounds / 2;
+      if (sparse && !back && stage.accuracy >= accuracy_ - options_.max_drop) break;
+    }
+    stage.seconds = now_seconds() - start;
+    report_.stages.push_back(stage);
+    return {};
+  }
+
+  // False when what it changed in blocks and exits before was taken back, as one of these got worse.
+  Result<bool> tune_round(size_t ending, bool back, double seconds, int round) {
+    LIMBER_ASSIGN(const StageParameters parameters, stage_parameters(model_, report_.variant, ending));
+    std::map<std::string, Tensor> before;
+    for (size_t i = 0; back && i < parameters.earlier.size(); ++i) {
+      LIMBER_ASSIGN(const Tensor tensor, model_.params->get(parameters.earlier[i]));
+      LIMBER_ASSIGN(before[parameters.earlier[i]], tensor.copy());
+    }
+    {
+      LIMBER_ASSIGN(const auto teacher, make_exit_tuner(model_, report_.variant, targets_, backends_,
+                                                        trainer_options(), TuningStage{ending, back}));
+      if (teacher == nullptr) return true;
+      const TeachingPart part{static_cast<double>(round) / kStageRounds, (round + 1.0) / kStageRounds};
+      const double share = seconds / options_.teaching.seconds / (part.until - part.from);
+      LIMBER_TRY(teach_with(*teacher, share, options_.tuning_rate, ExitPhase::kTuning, part));
+    }
+    if (!back) return true;
+    LIMBER_ASSIGN(const std::vector<double> now, accuracies());
+    const bool worse = !std::equal(best_.begin(), best_.begin() + static_cast<std::ptrdiff_t>(ending),
+                                   now.begin(), std::less_equal<>());
+    if (!worse) {
+      best_ = now;
+      return true;
+    }
+    for (const auto& [name, tensor] : before) {
+      for (const std::string& state : optimizer_state(name)) model_.params->erase(state);
+      model_.params->set(name, tensor);
+    }
+    return false;
+  }
+
+  // Of exits, by their places, and the end of the model.
+  Result<std::vector<double>> accuracies() {
+    std::vector<ExitPlace> places(model_.exits.size());
+    LIMBER_ASSIGN(const ExitOutcomes outcomes, judge(places));
+    std::vector<double> shares;
+    for (const ExitOutcomes::Ending& ending : outcomes.endings) shares.push_back(share_correct(ending));
+    return shares;
   }
 
   ElasticModel& model_;
@@ -252,8 +374,10 @@ class ExitFinder {
   int64_t classes_ = 0;
   std::shared_ptr<ExitTargets> targets_;
   uint64_t phases_ = 0;
-  int tuned_ = 0;        // so many blocks
-  double accuracy_ = 0;  // of the model
+  int tuned_ = 0;             // so many blocks
+  double accuracy_ = 0;       // of the model
+  std::vector<bool> sparse_;  // by exit: only the weights that are kept are left
+  std::vector<double> best_;  // accuracies of endings that stages before this one reached
   ExitReport report_;
 };
 
@@ -307,6 +431,11 @@ Result<ExitReport> add_exits(ElasticModel& model, const std::shared_ptr<const Da
                              const EvaluationSet& held, const std::vector<std::shared_ptr<Backend>>& backends,
                              const ExitOptions& options) {
   if (options.max_exits < 1) return invalid("{} exits, expected 1 or more", options.max_exits);
+  if (!(options.kept_weights > 0 && options.kept_weights <= 1))
+    return invalid("a share of {} of the weights is kept, expected above 0 and at most 1",
+                   options.kept_weights);
+  if (const double dropout = options.teaching.trainer.dropout; !(dropout >= 0 && dropout < 1))
+    return invalid("a dropout of {}, expected 0 or more and less than 1", dropout);
   ExitFinder finder(model, data, held, backends, options);
   auto report = finder.run();
   if (!report.ok()) finder.clear();

@@ -22,6 +22,21 @@ struct ExitPlace {
   double accuracy = 0;      // of that exit
 };
 
+// How blocks are tuned with exits.
+enum class TuningOrder : uint8_t {
+  kTogether,    // exits, blocks before them and the end of the model at the same time
+  kStages,      // one exit after the other, then the end, with all of its blocks; what is before stays
+  kStagesBack,  // the same; what is before learns too, as long as no exit before gets worse
+};
+
+// How one stage went: an exit by its place, the end of the model as the last.
+struct ExitStage {
+  int after = 0;        // so many blocks run before it
+  double seconds = 0;   // that it took
+  double accuracy = 0;  // of the ending, after it
+  int taken_back = 0;   // rounds whose changes before it made an exit worse
+};
+
 enum class ExitPhase : uint8_t { kTiming, kProbing, kTrying, kTeaching, kTuning };
 std::string_view phase_name(ExitPhase phase);  // "timing blocks" ...
 
@@ -34,6 +49,10 @@ struct ExitOptions {
   // before them learn together with the exits, as alternatives; the originals stay as they are.
   bool tune = false;
   double tuning_rate = 1e-3;
+  TuningOrder order = TuningOrder::kTogether;
+  // Of the weights of exits' linear layers so many stay: the largest of each class, after a first part of
+  // teaching with all of them. 1: all.
+  double kept_weights = 1;
   // Real exits are tried at so many places, for this share of the time; probes get a share before. What is
   // left, three quarters, teaches those that are kept.
   int candidates = 4;
@@ -46,6 +65,7 @@ struct ExitReport {
   double full_seconds = 0;        // of the model
   std::vector<ExitPlace> probed;  // all places, with pool + linear
   std::vector<ExitPlace> tried;   // the candidates
+  std::vector<ExitStage> stages;  // where exits were taught one after the other
   Variant variant;                // the blocks that the exits are for: the original's, or tuned ones
   bool stopped = false;           // before the time was over
 };

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <numeric>
 
 #include "ops/op_def.h"
 #include "supernet/operators/layer_rewrite.h"
@@ -8,43 +7,14 @@
 namespace limber {
 namespace {
 
-// A window of odd sizes whose middle lies on the place it is computed for: then 1x1 with the same strides
-// gives outputs of the same size.
-bool is_centred(const WeightLayer& layer) {
-  const Shape& shape = layer.weights.shape();
-  const auto& pads = layer.node.attrs.ints("pads");
-  const auto& dilations = layer.node.attrs.ints("dilations");
-  const size_t rank = dilations.size();
-  for (size_t i = 0; i < rank; ++i) {
-    const int64_t size = shape.dim(static_cast<int>(i) + 2);
-    const int64_t reach = dilations[i] * (size - 1) / 2;
-    if (size % 2 == 0 || pads[i] != reach || pads[i + rank] != reach) return false;
-  }
-  return true;
-}
-
 // Channels of the squeeze, so that all has `share` of the flops: it works on the input's places, of which
 // there are as many per output as the strides say.
 int64_t squeezed_channels(const WeightLayer& layer, double share) {
-  const auto& strides = layer.node.attrs.ints("strides");
-  const int64_t places = std::accumulate(strides.begin(), strides.end(), int64_t{1}, std::multiplies<>());
   const double before = static_cast<double>(layer.outputs * layer.inputs * layer.window);
   const int64_t half = layer.outputs / 2;
-  const auto per_channel = static_cast<double>(layer.inputs * places + half * (1 + layer.window));
+  const auto per_channel =
+      static_cast<double>(layer.inputs * layer.input_places() + half * (1 + layer.window));
   return std::min(round_channels(share * before / per_channel), layer.inputs);
-}
-
-// [inputs, outputs * window]: what each input channel gives to all outputs.
-Matrix by_input(const WeightLayer& layer) {
-  Matrix m(layer.inputs, layer.outputs * layer.window);
-  const auto weights = layer.weights.data<float>();
-  for (int64_t o = 0; o < layer.outputs; ++o) {
-    for (int64_t c = 0; c < layer.inputs; ++c) {
-      const auto from = weights.begin() + (o * layer.inputs + c) * layer.window;
-      std::copy(from, from + layer.window, m.row(c) + o * layer.window);
-    }
-  }
-  return m;
 }
 
 // The share of the weights' squares that is in the middle of the window, for half of the outputs.
@@ -105,9 +75,9 @@ bool is_bare(const Node& node) {
 
 Result<ReplacementPtr> make_fire(const BlockView& view, double amount) {
   return rewrite_layers(view, [&](LayerRewriter& r, const WeightLayer& layer) -> Result<ValueId> {
-    if (!layer.conv || layer.window == 1 || layer.outputs % 2 != 0 || !is_centred(layer)) return kNoValue;
+    if (!layer.conv || layer.window == 1 || layer.outputs % 2 != 0 || !layer.is_centred()) return kNoValue;
     if (!is_bare(layer.node)) return kNoValue;
-    const Factors& factors = view.factors.get(layer.weight + "/by_input", [&] { return by_input(layer); });
+    const Factors& factors = layer.input_factors(view.factors);
     const Factors::Pair pair = factors.truncated(squeezed_channels(layer, amount));
     const Matrix squeeze = transposed(pair.left);
     Shape shape{squeeze.rows, layer.inputs};

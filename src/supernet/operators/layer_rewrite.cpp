@@ -1,6 +1,7 @@
 #include "supernet/operators/layer_rewrite.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "ops/op_def.h"
@@ -102,8 +103,42 @@ Matrix WeightLayer::matrix() const {
   return as_stored ? m : transposed(m);
 }
 
+Matrix WeightLayer::by_input() const {
+  Matrix m(inputs, outputs * window);
+  const auto values = weights.data<float>();
+  for (int64_t o = 0; o < outputs; ++o) {
+    for (int64_t c = 0; c < inputs; ++c) {
+      const auto from = values.begin() + (o * inputs + c) * window;
+      std::copy(from, from + window, m.row(c) + o * window);
+    }
+  }
+  return m;
+}
+
 const Factors& WeightLayer::factors(FactorCache& cache) const {
   return cache.get(weight, [this] { return matrix(); });
+}
+
+const Factors& WeightLayer::input_factors(FactorCache& cache) const {
+  return cache.get(weight + "/by_input", [this] { return by_input(); });
+}
+
+bool WeightLayer::is_centred() const {
+  const Shape& shape = weights.shape();
+  const auto& pads = node.attrs.ints("pads");
+  const auto& dilations = node.attrs.ints("dilations");
+  const size_t rank = dilations.size();
+  for (size_t i = 0; i < rank; ++i) {
+    const int64_t size = shape.dim(static_cast<int>(i) + 2);
+    const int64_t reach = dilations[i] * (size - 1) / 2;
+    if (size % 2 == 0 || pads[i] != reach || pads[i + rank] != reach) return false;
+  }
+  return true;
+}
+
+int64_t WeightLayer::input_places() const {
+  const auto& strides = node.attrs.ints("strides");
+  return std::accumulate(strides.begin(), strides.end(), int64_t{1}, std::multiplies<>());
 }
 
 LayerRewriter::LayerRewriter(const BlockView& view, Replacement& result)

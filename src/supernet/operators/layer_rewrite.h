@@ -24,8 +24,15 @@ struct WeightLayer {
 
   // weights as [outputs, inputs * window] for a convolution, [outputs, inputs] for a product.
   Matrix matrix() const;
-  // Keyed by the parameter, of matrix().
+  // Of a convolution, as [inputs, outputs * window]: what each input gives to all outputs.
+  Matrix by_input() const;
+  // Keyed by the parameter, of matrix() and of by_input().
   const Factors& factors(FactorCache& cache) const;
+  const Factors& input_factors(FactorCache& cache) const;
+  // A window of odd sizes whose middle lies on the place it is computed for: then 1x1 with the same strides
+  // gives outputs of the same size. REQUIRES: conv
+  bool is_centred() const;
+  int64_t input_places() const;  // that a convolution reads for each place of its output: what strides say
 };
 
 // Builds the block anew.

@@ -19,6 +19,8 @@ constexpr std::array kCatalogue = {
     OperatorDef{"grouped_shuffle2", 1, 0.5, make_grouped_shuffle},
     OperatorDef{"grouped_shuffle4", 1, 0.25, make_grouped_shuffle},
     OperatorDef{"fire", 1, 0.35, make_fire},
+    OperatorDef{"bottleneck", 1, 0.35, make_bottleneck},
+    OperatorDef{"dense_connection", 1, 0.35, make_dense_connection},
 };
 
 }  // namespace

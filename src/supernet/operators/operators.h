@@ -65,5 +65,11 @@ Result<ReplacementPtr> make_grouped_shuffle(const BlockView& view, double amount
 // 1x1 to fewer channels, then half of the outputs by 1x1 and half by the window, with `amount` of the flops.
 // Only for convolutions without a bias of their own, as those in front of a normalisation are.
 Result<ReplacementPtr> make_fire(const BlockView& view, double amount);
+// 1x1 to fewer channels, the window between these, 1x1 to the outputs, with `amount` of the flops, starting
+// near the best approximation of the weights that such three have.
+Result<ReplacementPtr> make_bottleneck(const BlockView& view, double amount);
+// A few new channels by the window, then 1x1 over them together with the layer's own input; with `amount` of
+// the flops and the best approximation of the weights: what the middle of the window reads is exact.
+Result<ReplacementPtr> make_dense_connection(const BlockView& view, double amount);
 
 }  // namespace limber

@@ -70,8 +70,8 @@ class Elastifier {
     return how;
   }
 
-  Status run_stage(const Stage& stage, const TakeStep& step) {
-    LIMBER_ASSIGN(const auto loader, Loader::make(data_, loader_options()));
+  Status run_stage(const Stage& stage, const std::shared_ptr<const Dataset>& data, const TakeStep& step) {
+    LIMBER_ASSIGN(const auto loader, Loader::make(data, loader_options()));
     images_ = 0;
     for (uint64_t epoch = 0; !stopped() && seconds() < stage.until; ++epoch) {
       LIMBER_TRY(loader->start_epoch(epoch));
@@ -124,9 +124,9 @@ class Elastifier {
     how.only = std::move(only);
     LIMBER_ASSIGN(const auto distiller, Distiller::create(model_, backends_, how));
     if (distiller->students() > 0) {
-      LIMBER_TRY(run_stage({name, 0, until, options_.rate, zero}, [&](const Batch& batch, double rate) {
-        return distiller->step(batch.images, rate);
-      }));
+      LIMBER_TRY(
+          run_stage({name, 0, until, options_.rate, zero}, options_.teach_data ? options_.teach_data : data_,
+                    [&](const Batch& batch, double rate) { return distiller->step(batch.images, rate); }));
     }
     LIMBER_ASSIGN(const std::vector<Tensor> batches, judge_batches());
     return distiller->judge(batches);
@@ -164,11 +164,15 @@ class Elastifier {
     const bool first = variants != variants_of(chosen_);  // not going on with what another process began
     for (size_t i = 0; i < chosen_.size(); ++i) chosen_[i].variant = variants[i];
     if (first) LIMBER_TRY(measure_statistics());
-    LIMBER_ASSIGN(const auto tuner, VariantTuner::create(model_, chosen_, backends_, options_.tune));
+    TuneOptions how = options_.tune;
+    if (how.answers == Answers::kValues) {
+      LIMBER_ASSIGN(how.examples, judge_batches());
+    }
+    LIMBER_ASSIGN(const auto tuner, VariantTuner::create(model_, chosen_, backends_, how));
     if (tuner->students() == 0) return {};
     tuning_ = true;
     judged_ = seconds();
-    return run_stage({"tuning", from, options_.seconds, options_.tune_rate, options_.seconds},
+    return run_stage({"tuning", from, options_.seconds, options_.tune_rate, options_.seconds}, data_,
                      [&](const Batch& batch, double rate) { return tuner->step(batch, rate); });
   }
 

@@ -28,6 +28,9 @@ struct ElastifyProgress {
 struct ElastifyOptions {
   DistillOptions distill;
   TuneOptions tune;
+  // What alternatives are taught on, before variants are tuned on the data; null: the data. Teaching needs no
+  // labels: of a model that was trained in two steps these may be the images of the first.
+  std::shared_ptr<const Dataset> teach_data;
   double seconds = 600;       // how long it takes, in all: teaching, tuning, judging, saving in between
   double seconds_before = 0;  // of these, how many are over: by a process before this one
   std::vector<TimedVariant> chosen;  // by that process, to be tuned

@@ -7,6 +7,7 @@
 #include "ops/op_def.h"
 #include "runtime/compile.h"
 #include "train/evaluate.h"
+#include "variant/rows.h"
 
 namespace limber {
 namespace {
@@ -14,11 +15,20 @@ namespace {
 constexpr size_t kTuneArenaBytes = size_t{1}
                                    << 36;  // of addresses; pages become memory when a step uses them
 
-void softmax(std::span<const float> logits, std::span<float> to) {
-  const float largest = *std::max_element(logits.begin(), logits.end());
+// Over the classes of one place, `step` elements from one to the next.
+void softmax(std::span<const float> logits, std::span<float> to, size_t place, size_t step) {
+  float largest = logits[place];
+  for (size_t i = place; i < logits.size(); i += step) largest = std::max(largest, logits[i]);
   double sum = 0;
-  for (size_t i = 0; i < logits.size(); ++i) sum += to[i] = std::exp(logits[i] - largest);
-  for (float& p : to) p = static_cast<float>(p / sum);
+  for (size_t i = place; i < logits.size(); i += step) sum += to[i] = std::exp(logits[i] - largest);
+  for (size_t i = place; i < to.size(); i += step) to[i] = static_cast<float>(to[i] / sum);
+}
+
+// By element of a sample the scale of the output it is of.
+Tensor spread_out(std::span<const float> scales, std::span<const int64_t> sizes) {
+  std::vector<float> all;
+  for (size_t o = 0; o < sizes.size(); ++o) all.insert(all.end(), static_cast<size_t>(sizes[o]), scales[o]);
+  return Tensor::from(std::span<const float>(all), {1, static_cast<int64_t>(all.size())});
 }
 
 // How far a variant is from the original, by the fastest. What is near has learnt nearly everything: the rate
@@ -35,26 +45,72 @@ void copy_bytes(const Tensor& from, Tensor to) {
 Result<std::unique_ptr<VariantTuner>> VariantTuner::create(
     ElasticModel& model, std::span<const TimedVariant> variants,
     const std::vector<std::shared_ptr<Backend>>& backends, const TuneOptions& options) {
-  LIMBER_ASSIGN(const int64_t classes, count_classes(model.base));
-  std::unique_ptr<VariantTuner> made(new VariantTuner(options, classes));
+  LIMBER_TRY(check_answers(model.base, options.answers));
+  std::unique_ptr<VariantTuner> made(new VariantTuner(options));
   const CompileSettings how = batch_settings(model.base, options.batch, options.threads);
-  LIMBER_ASSIGN(auto plan, compile(logits_of(model.base), model.params, backends, how));
+  const Graph original = answers_of(model.base, options.answers);
+  LIMBER_ASSIGN(auto plan, compile(original, model.params, backends, how));
   LIMBER_ASSIGN(made->original_, Session::create(std::move(plan)));
   LIMBER_ASSIGN(made->targets_, Tensor::allocate(made->original_->output(0).type()));
+  if (options.answers == Answers::kValues) LIMBER_TRY(made->measure_spread(model.base));
   LIMBER_ASSIGN(made->memory_, WorkArena::reserve(kTuneArenaBytes));
   for (const TimedVariant& variant : variants) LIMBER_TRY(made->add(model, variant, backends));
   return made;
+}
+
+// One by the standard deviation of what the original says.
+Status VariantTuner::measure_spread(const Graph& base) {
+  sizes_ = output_sizes(base);
+  const std::vector<int64_t>& sizes = sizes_;
+  std::vector<double> sums(sizes.size(), 0), squares(sizes.size(), 0), counts(sizes.size(), 0);
+  for (const Tensor& images : options_.examples) {
+    LIMBER_TRY(feed(images, original_->input(0)));
+    LIMBER_TRY(original_->run());
+    const auto values = original_->output(0).data<float>();
+    for (size_t at = 0; at < values.size();) {
+      for (size_t o = 0; o < sizes.size(); ++o) {
+        for (const size_t end = at + static_cast<size_t>(sizes[o]); at < end; ++at) {
+          sums[o] += static_cast<double>(values[at]);
+          squares[o] += static_cast<double>(values[at]) * static_cast<double>(values[at]);
+          ++counts[o];
+        }
+      }
+    }
+  }
+  scales_.assign(sizes.size(), 1.F);
+  for (size_t o = 0; o < sizes.size(); ++o) {
+    if (counts[o] == 0) continue;
+    const double variance = squares[o] / counts[o] - sums[o] / counts[o] * (sums[o] / counts[o]);
+    if (variance > 1e-12) scales_[o] = static_cast<float>(1 / std::sqrt(variance));
+  }
+  return {};
+}
+
+// What the loss is computed from: answers, of values such that all outputs spread alike.
+Result<Graph> VariantTuner::learnt(const Graph& variant) const {
+  Graph graph = answers_of(variant, options_.answers);
+  if (options_.answers != Answers::kValues) return graph;
+  const Output output = graph.outputs()[0];
+  const std::vector<int64_t> sizes = output_sizes(graph);
+  const Tensor scales = sizes.size() > 1 ? spread_out(scales_, sizes) : Tensor::scalar(scales_[0]);
+  LIMBER_ASSIGN(const ValueId scaled,
+                emit(graph, OpKind::kMul, {output.value, graph.add_constant("tuning/scales", scales)}, {},
+                     "tuning/scaled"));
+  graph.mutable_outputs()[0].value = scaled;
+  return graph;
 }
 
 Status VariantTuner::add(ElasticModel& model, const TimedVariant& timed,
                          const std::vector<std::shared_ptr<Backend>>& backends) {
   LIMBER_ASSIGN(const Graph graph, materialize(model, timed.variant));
   TrainingOptions how{.threads = options_.threads, .memory = memory_};
+  const bool values = options_.answers == Answers::kValues;
   how.step = {.batch = options_.batch,
+              .loss = {.kind = values ? LossKind::kMse : LossKind::kCrossEntropy},
               .soft_targets = true,
               .optimizer = options_.optimizer,
               .batch_norm = BatchNormMode::kFrozen};
-  const Graph logits = logits_of(graph);
+  LIMBER_ASSIGN(const Graph logits, learnt(graph));
   LIMBER_ASSIGN(const Graph prepared, prepare_model(logits, how.step));
   std::vector<std::string> own;
   for (const std::string& name : trainable_parameters(prepared)) {
@@ -102,16 +158,35 @@ Status VariantTuner::set_targets(const Batch& batch) {
   copy_bytes(batch.images, original_->input(0));
   LIMBER_TRY(original_->run());
   const Tensor output = original_->output(0);
-  const auto classes = static_cast<size_t>(classes_);
+  if (options_.answers != Answers::kValues) {
+    set_class_targets(batch, output);
+    return {};
+  }
+  const auto from = output.data<float>();
+  const auto to = targets_.data<float>();
+  for (size_t at = 0; at < from.size();) {
+    for (size_t o = 0; o < sizes_.size(); ++o) {
+      for (const size_t end = at + static_cast<size_t>(sizes_[o]); at < end; ++at)
+        to[at] = from[at] * scales_[o];
+    }
+  }
+  return {};
+}
+
+// Of every place of every image.
+void VariantTuner::set_class_targets(const Batch& batch, const Tensor& output) {
+  const auto classes = static_cast<size_t>(output.shape().dim(1));
   const auto rest = static_cast<float>(1 - options_.label_share);
   for (size_t i = 0; i < static_cast<size_t>(options_.batch); ++i) {
-    const auto row = targets_.data<float>().subspan(i * classes, classes);
-    softmax(output.data<float>().subspan(i * classes, classes), row);
-    if (options_.label_share <= 0) continue;
+    const size_t width = targets_.data<float>().size() / static_cast<size_t>(options_.batch);
+    const auto row = targets_.data<float>().subspan(i * width, width);
+    const size_t places = width / classes;
+    for (size_t p = 0; p < places; ++p)
+      softmax(output.data<float>().subspan(i * width, width), row, p, places);
+    if (options_.label_share <= 0 || options_.answers != Answers::kClasses) continue;
     for (float& p : row) p *= rest;
     row[static_cast<size_t>(batch.labels.data<int64_t>()[i])] += 1 - rest;
   }
-  return {};
 }
 
 void note_tuned(const ElasticModel& model, std::span<const TimedVariant> tuned, TeachingNote& note) {

@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "data/loader.h"
+#include "passes/answers.h"
 #include "record/elastic_records.h"
 #include "runtime/session.h"
 #include "supernet/teach/chain.h"
@@ -28,6 +29,11 @@ struct TuneOptions {
   // So many variants learn from each batch. What the original says of it is computed once for them.
   size_t at_once = 3;
   uint64_t seed = 0;
+  // That the model gives. What is no class of an image has no labels: it is learnt from the original alone.
+  Answers answers = Answers::kClasses;
+  // Of values each output of the model counts the same, whatever its numbers are: batches say how they
+  // spread.
+  std::vector<Tensor> examples;
 };
 
 // Trains the parameters that the alternatives of some variants have of their own, each variant as a whole and
@@ -35,8 +41,8 @@ struct TuneOptions {
 // statistics of normalisation too. Use from one thread.
 class VariantTuner {
  public:
-  // `model` must outlive it. Variants come in the order of their latency. kInvalidArgument when the model is
-  // no classifier.
+  // `model` must outlive it. Variants come in the order of their latency. kInvalidArgument when the model
+  // gives other answers.
   static Result<std::unique_ptr<VariantTuner>> create(ElasticModel& model,
                                                       std::span<const TimedVariant> variants,
                                                       const std::vector<std::shared_ptr<Backend>>& backends,
@@ -53,15 +59,18 @@ class VariantTuner {
     double rate;  // of the fastest variant's
   };
 
-  VariantTuner(const TuneOptions& options, int64_t classes)
-      : options_(options), classes_(classes), random_(options.seed) {}
+  explicit VariantTuner(const TuneOptions& options) : options_(options), random_(options.seed) {}
   Status add(ElasticModel& model, const TimedVariant& variant,
              const std::vector<std::shared_ptr<Backend>>& backends);
+  Status measure_spread(const Graph& base);
+  Result<Graph> learnt(const Graph& variant) const;
   std::vector<size_t> draw();
   Status set_targets(const Batch& batch);
+  void set_class_targets(const Batch& batch, const Tensor& output);
 
   const TuneOptions options_;
-  const int64_t classes_;
+  std::vector<int64_t> sizes_;  // of values, by output: elements of a sample
+  std::vector<float> scales_;
   std::unique_ptr<Session> original_;
   std::shared_ptr<WorkArena> memory_;
   std::vector<Student> students_;  // by variant

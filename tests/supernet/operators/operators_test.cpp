@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "passes/differentiate.h"
 #include "supernet/operators/work.h"
 #include "tests/supernet/models.h"
 
@@ -278,6 +279,177 @@ TEST(Fire, ReproducesWhatFitsIt) {
   ASSERT_TRUE(made);
   EXPECT_NEAR(flops_of(made->graph) / flops_of(net.graph), 0.35, 0.12);
   test::expect_close(run_replacement(*made), test::run_graph(net.graph, net.params, 2), 1e-4, "fire");
+}
+
+// Weights of few directions on both sides.
+void keep_directions(const test::Net& net, const std::string& name, int64_t inputs, int64_t outputs) {
+  Tensor w = *net.params->writable(name);
+  const auto dims = w.shape().dims();
+  const int64_t window = w.elements() / dims[0] / dims[1];
+  Random random(11);
+  Matrix restore(dims[0], outputs), core(outputs, inputs * window), reduce(inputs, dims[1]);
+  for (Matrix* m : {&restore, &core, &reduce}) {
+    for (double& x : m->data) x = random.uniform(-1, 1);
+  }
+  const Matrix rows = product(restore, core);  // [outputs, inputs kept * window]
+  for (int64_t i = 0; i < w.elements(); ++i) {
+    const int64_t o = i / window / dims[1], c = i / window % dims[1], k = i % window;
+    double sum = 0;
+    for (int64_t r = 0; r < inputs; ++r) sum += rows.at(o, r * window + k) * reduce.at(r, c);
+    w.data<float>()[static_cast<size_t>(i)] = static_cast<float>(sum);
+  }
+}
+
+TEST(Bottleneck, ReproducesWhatFitsIt) {
+  for (const auto text : {kBasicBlock, kStridedBlock}) {
+    const test::Net net = test::make_net(text);
+    for (const char* name : {"w1", "w2"}) keep_directions(net, name, 2, 3);
+    const auto made = make(make_bottleneck, net, 0.35);
+    ASSERT_TRUE(made);
+    EXPECT_NEAR(flops_of(made->graph) / flops_of(net.graph), 0.35, 0.12) << net.graph.name;
+    test::expect_close(run_replacement(*made), test::run_graph(net.graph, net.params, 2), 1e-4,
+                       net.graph.name);
+  }
+}
+
+TEST(Bottleneck, AllOfTheWorkIsTheBlockAndLessHasLargerErrors) {
+  const test::Net net = test::make_net(kBasicBlock);
+  const Tensor expected = test::run_graph(net.graph, net.params, 2);
+  double before = 0;
+  for (const double share : {4.0, 0.6, 0.3, 0.15}) {  // 4: more than the channels there are
+    const auto made = make(make_bottleneck, net, share);
+    ASSERT_TRUE(made);
+    const double error = squared_share(run_replacement(*made), expected);
+    EXPECT_GE(error, before) << share;
+    if (share > 1) {
+      EXPECT_LT(error, 1e-8);
+    }
+    before = error;
+  }
+  EXPECT_LT(before, 1);
+}
+
+TEST(Bottleneck, OnlyWindowsHaveOne) { EXPECT_FALSE(make(make_bottleneck, test::make_net(kMlpBlock), 0.35)); }
+
+// The middle of the window may be anything, all else has few directions.
+TEST(DenseConnection, ReproducesWhatFitsIt) {
+  for (const auto text : {kBasicBlock, kStridedBlock}) {
+    const test::Net net = test::make_net(text);
+    Random random(12);
+    for (const char* name : {"w1", "w2"}) {
+      keep_directions(net, name, net.params->get(name)->shape().dim(1), 2);
+      Tensor w = *net.params->writable(name);
+      const auto dims = w.shape().dims();
+      const int64_t window = dims[2] * dims[3];
+      for (int64_t i = window / 2; i < w.elements(); i += window)
+        w.data<float>()[static_cast<size_t>(i)] = static_cast<float>(random.uniform(-1, 1));
+    }
+    const auto made = make(make_dense_connection, net, 0.35);
+    ASSERT_TRUE(made);
+    EXPECT_NEAR(flops_of(made->graph) / flops_of(net.graph), 0.35, 0.12) << net.graph.name;
+    test::expect_close(run_replacement(*made), test::run_graph(net.graph, net.params, 2), 1e-4,
+                       net.graph.name);
+  }
+}
+
+TEST(DenseConnection, NoNearbyWeightsAreCloser) {
+  const test::Net net = test::make_net(kStridedBlock);
+  const auto made = make(make_dense_connection, net, 0.35);
+  ASSERT_TRUE(made);
+  const Tensor w = *net.params->get("w1"), grow = *made->tensors.get("alt/w1.grow"),
+               join = *made->tensors.get("alt/w1.join");
+  const int64_t fresh = grow.shape().dim(0);
+  const auto distance = [&](const Tensor& grown, const Tensor& joined) {
+    double sum = 0;
+    for (int64_t i = 0; i < w.elements(); ++i) {
+      const int64_t o = i / 9 / 8, c = i / 9 % 8, k = i % 9;
+      double got = k == 4 ? element_as_double(joined, o * (8 + fresh) + c) : 0;
+      for (int64_t g = 0; g < fresh; ++g) {
+        got += element_as_double(joined, o * (8 + fresh) + 8 + g) *
+               element_as_double(grown, (g * 8 + c) * 9 + k);
+      }
+      sum += (element_as_double(w, i) - got) * (element_as_double(w, i) - got);
+    }
+    return sum;
+  };
+  const double least = distance(grow, join);
+  Random random(10);
+  for (int i = 0; i < 50; ++i) {
+    Tensor a = *grow.copy(), b = *join.copy();
+    for (float& x : a.data<float>()) x += static_cast<float>(0.01 * random.normal());
+    for (float& x : b.data<float>()) x += static_cast<float>(0.01 * random.normal());
+    EXPECT_GT(distance(a, b), least);
+  }
+}
+
+// sum(y * weights), for 2 samples, and its gradients by `targets` as further outputs.
+Graph with_gradients(const Graph& graph, const std::vector<std::string>& targets) {
+  std::map<std::string, int64_t> two;
+  for (const std::string& name : symbols(graph)) two[name] = 2;
+  Graph bound = *limber::bind(graph, two);
+  const ValueId y = bound.outputs()[0].value;
+  Tensor weights = *Tensor::allocate(bound.type(y));
+  Random random(13);
+  test::fill_random(weights, random);
+  const ValueId weighted =
+      *emit(bound, OpKind::kMul, {y, bound.add_constant("loss/weights", weights)}, {}, "loss");
+  std::vector<int64_t> axes;
+  for (int axis = 0; axis < bound.type(y).rank(); ++axis) axes.push_back(axis);
+  const ValueId loss =
+      *emit(bound, OpKind::kReduceSum, {weighted}, {{"axes", axes}, {"keepdims", int64_t{0}}}, "loss");
+  std::vector<ValueId> values;
+  for (const std::string& name : targets) values.push_back(*bound.find(name));
+  const auto gradients = differentiate(bound, loss, values);
+  EXPECT_TRUE(gradients.ok()) << gradients.status().message();
+  bound.mutable_outputs().clear();
+  bound.add_output(loss, "loss");
+  for (size_t i = 0; gradients.ok() && i < targets.size(); ++i)
+    bound.add_output(gradients->of[i], targets[i]);
+  return bound;
+}
+
+// What every operator makes can be taught: its gradients are difference quotients.
+TEST(Catalogue, GradientsAreDifferenceQuotients) {
+  constexpr float kStep = 2e-3F;
+  const test::Net net = test::make_net(kStridedBlock);
+  for (const OperatorDef& def : all_operators()) {
+    if (def.span > 1) continue;  // a block as it is
+    const auto made = make(def.make, net, def.amount);
+    if (!made || made->tensors.names().empty()) continue;
+    const std::vector<std::string> names = made->tensors.names();
+    const auto params = std::make_shared<Parameters>();
+    for (const std::string& name : names) params->set(name, *made->tensors.get(name));
+    const auto session =
+        test::make_session({with_gradients(made->graph, names), params}, test::ref_backends());
+    ASSERT_TRUE(session) << def.name;
+    test::fill_inputs(*session, 7);
+    const auto loss = [&] {
+      EXPECT_TRUE(session->run().ok());
+      return static_cast<double>(session->output(0).data<float>()[0]);
+    };
+    loss();
+    std::vector<Tensor> gradients;
+    for (size_t i = 0; i < names.size(); ++i) gradients.push_back(*session->output(i + 1).copy());
+    Random random(14);
+    for (size_t i = 0; i < names.size(); ++i) {
+      double largest = 0;
+      for (const float g : gradients[i].data<float>()) largest = std::max<double>(largest, std::abs(g));
+      for (int draw = 0; draw < 4; ++draw) {
+        const size_t at = random.below(static_cast<uint64_t>(gradients[i].elements()));
+        const float was = params->get(names[i])->data<float>()[at];
+        const auto with = [&](float x) {
+          params->writable(names[i])->data<float>()[at] = x;
+          params->mark_changed(std::span(&names[i], 1));
+          return loss();
+        };
+        const double above = with(was + kStep), below = with(was - kStep);
+        with(was);
+        EXPECT_NEAR(gradients[i].data<float>()[at], (above - below) / (2 * static_cast<double>(kStep)),
+                    0.02 * largest + 0.02)
+            << def.name << " " << names[i] << " " << at;
+      }
+    }
+  }
 }
 
 TEST(Catalogue, NamesAreUnique) {
