@@ -9,8 +9,8 @@ namespace {
 constexpr float kBlurReach = 4;  // sigmas
 
 // An aperture whose edge is softened a little.
-Kernel disk(float radius, float softness) {
-  Kernel kernel;
+SquareFilter disk(float radius, float softness) {
+  SquareFilter kernel;
   kernel.radius = std::max(8, static_cast<int>(radius));
   const int side = 2 * kernel.radius + 1;
   Field open(side, side);
@@ -40,7 +40,7 @@ void defocus_blur(Picture& picture, Degree degree) {
   constexpr Lens kSmall[] = {{0.3F, 0.4F}, {0.4F, 0.5F}, {0.5F, 0.6F}, {1, 0.2F}, {1.5F, 0.1F}};
   constexpr Lens kLarge[] = {{3, 0.1F}, {4, 0.5F}, {6, 0.5F}, {8, 0.5F}, {10, 0.5F}};
   const Lens& lens = degree.of(kSmall, kLarge);
-  const Kernel kernel = disk(lens.radius, lens.softness);
+  const SquareFilter kernel = disk(lens.radius, lens.softness);
   for (Field& plane : picture) plane = filtered(plane, kernel, Border::kMirror);
 }
 

@@ -96,7 +96,7 @@ Field water(const Field& liquid) {
     for (int x = width - 1; x >= 0; --x)
       relax(y, x, 0, 1, 1), relax(y, x, 1, 0, 1), relax(y, x, 1, 1, kDiagonal), relax(y, x, 1, -1, kDiagonal);
   }
-  const Kernel mean{1, std::vector<float>(9, 1.F / 9)}, emboss{1, {-2, -1, 0, -1, 1, 1, 0, 1, 2}};
+  const SquareFilter mean{1, std::vector<float>(9, 1.F / 9)}, emboss{1, {-2, -1, 0, -1, 1, 1, 0, 1, 2}};
   Field level = filtered(distance, mean, Border::kMirror);
   // Equal shares of the pixels at every level.
   std::vector<float> sorted = level.values;

@@ -75,7 +75,7 @@ Field gaussian_blurred(const Field& from, float sigma, float reach, Border borde
   return blurred(from, gaussian_taps(sigma, static_cast<int>(reach * sigma + 0.5F)), border);
 }
 
-Field filtered(const Field& from, const Kernel& kernel, Border border) {
+Field filtered(const Field& from, const SquareFilter& kernel, Border border) {
   Field to(from.height, from.width);
   size_t next = 0;
   for (int dy = -kernel.radius; dy <= kernel.radius; ++dy) {

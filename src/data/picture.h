@@ -45,11 +45,11 @@ std::vector<float> gaussian_taps(float sigma, int radius);
 Field blurred(const Field& from, std::span<const float> taps, Border border);        // along both axes
 Field gaussian_blurred(const Field& from, float sigma, float reach, Border border);  // out to `reach` sigmas
 
-struct Kernel {
+struct SquareFilter {
   int radius = 0;
   std::vector<float> weights;  // (2 radius + 1)^2
 };
-Field filtered(const Field& from, const Kernel& kernel, Border border);
+Field filtered(const Field& from, const SquareFilter& kernel, Border border);
 
 // As seen by a camera that moves in a straight line: weights fall off as half a Gaussian over 2 radius + 1
 // pixels.

@@ -201,7 +201,7 @@ TEST(Corruptions, FiltersAgreeWithTheirDefinitions) {
   Field field(5, 7);
   for (size_t i = 0; i < field.values.size(); ++i) field.values[i] = static_cast<float>((i * 37) % 11);
   // A filter with two different axes, by hand.
-  const Kernel kernel{1, {1, 2, 3, 4, 5, 6, 7, 8, 9}};
+  const SquareFilter kernel{1, {1, 2, 3, 4, 5, 6, 7, 8, 9}};
   const Field out = filtered(field, kernel, Border::kMirror);
   float by_hand = 0;
   for (int dy = -1; dy <= 1; ++dy) {
@@ -219,7 +219,7 @@ TEST(Corruptions, FiltersAgreeWithTheirDefinitions) {
   }
   // A blur in one pass is the filter with the product of the taps.
   const auto taps = gaussian_taps(0.8F, 1);
-  Kernel product{1, {}};
+  SquareFilter product{1, {}};
   for (const float a : taps) {
     for (const float b : taps) product.weights.push_back(a * b);
   }
