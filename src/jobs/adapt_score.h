@@ -1,0 +1,50 @@
+// How well drifts were noticed and accuracy was estimated, where the truth is known.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace limber {
+
+// A domain begins that is not the one before.
+struct DomainChange {
+  int64_t frame = 0;
+  int64_t until = 0;  // the next change, or the end
+  std::string domain;
+  std::optional<int64_t>
+      delay;  // frames to the first alarm; nothing when there was none until the next change
+};
+
+struct AlarmScore {
+  int64_t false_alarms = 0;  // before any change, or not the first since one
+  int64_t found = 0, missed = 0;
+  double median_delay = 0;  // frames, of those found
+  int64_t longest_delay = 0;
+};
+
+// Sets the delays. Both in the order of time; changes lie next to each other.
+AlarmScore score_alarms(std::vector<DomainChange>& changes, std::span<const int64_t> alarms);
+
+struct WindowScore {
+  int64_t first = 0, frames = 0;
+  std::string domain;                     // of the first frame
+  bool mixed = false;                     // with frames of another
+  bool labelled = true;                   // or of pure noise
+  double accuracy = 0;                    // of the model as it is adapted
+  double frozen = 0;                      // of the model as it came
+  double estimate = 0, atc = 0, doc = 0;  // of `frozen`, without labels
+};
+
+struct StreamScore {
+  int64_t frames = 0;  // that have a label
+  double accuracy = 0, frozen = 0;
+  double worst_below_frozen = 0;  // the most that adapting lost in `span` frames in a row, as a share
+  double estimate_error = 0, atc_error = 0, doc_error = 0;  // mean absolute, over windows of one domain
+};
+// `span`: frames over which adapting must not lose. Windows without labels do not count.
+StreamScore score_windows(std::span<const WindowScore> windows, int64_t span);
+
+}  // namespace limber
