@@ -101,6 +101,12 @@ Result<std::unique_ptr<Strategy>> Alignment::create(const AdaptedModel& model, S
                    loss_name(options.loss));
   }
   if (options.steps < 1) return invalid("'align' trains for {} steps, expected 1 or more", options.steps);
+  LIMBER_ASSIGN(const auto reader, Reader::create(model));
+  if (source.rows.shape().dim(1) != reader->features()) {
+    return invalid(
+        "features of the source have {} numbers, the classifier reads {}; collect them of this model",
+        source.rows.shape().dim(1), reader->features());
+  }
   std::unique_ptr<Alignment> made(new Alignment(model, std::move(source), options));
   LIMBER_ASSIGN(made->targets_, TargetChooser::create(model, made->training_, options.filter_share));
   return std::unique_ptr<Strategy>(std::move(made));

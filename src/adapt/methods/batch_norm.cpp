@@ -1,6 +1,7 @@
 #include "adapt/methods/batch_norm.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "passes/classifier.h"
@@ -25,6 +26,11 @@ Result<Tensor> copy_of(const Tensor& tensor) {
   LIMBER_ASSIGN(Tensor copy, Tensor::allocate(tensor.type()));
   if (tensor.bytes() > 0) std::memcpy(copy.raw(), tensor.raw(), tensor.bytes());
   return copy;
+}
+
+Status not_a_number(int64_t images) {
+  return error(Code::kInternal,
+               "statistics of {} images make answers that are no numbers; the images may hold some", images);
 }
 
 }  // namespace
@@ -56,7 +62,12 @@ Status StatisticsPass::run(const Tensor& images, double kept) {
     *step = std::move(*other);
   }
   std::memcpy(step->session->input(0).raw(), images.raw(), images.bytes());
-  return step->session->run();
+  LIMBER_TRY(step->session->run());
+  const Tensor logits = step->session->output(0);
+  for (const float x : logits.data<float>()) {
+    if (!std::isfinite(x)) return not_a_number(count);
+  }
+  return {};
 }
 
 Result<std::unique_ptr<Strategy>> BatchNormStatistics::create(const AdaptedModel& model,

@@ -15,8 +15,8 @@ class StatisticsPass {
  public:
   // `method` is named where the model has no batch normalisation.
   static Result<std::unique_ptr<StatisticsPass>> create(const AdaptedModel& model, std::string_view method);
-  // Running statistics become `kept` of themselves and the rest of those of the images. REQUIRES:
-  // check_images(), 0 <= kept <= 1
+  // Running statistics become `kept` of themselves and the rest of those of the images. kInternal when that
+  // makes answers that are no numbers. REQUIRES: check_images(), 0 <= kept <= 1
   Status run(const Tensor& images, double kept);
   const std::vector<NormNames>& norms() const { return norms_; }
 

@@ -23,6 +23,7 @@ Result<std::unique_ptr<Reader>> Reader::create(const AdaptedModel& model) {
     LIMBER_ASSIGN(features, emit(graph, OpKind::kReduceMean, {features},
                                  {{"axes", space}, {"keepdims", int64_t{0}}}, "features"));
   }
+  reader->features_ = graph.type(features).shape.dim(1);
   graph.add_output(features, "features");
   return reader;
 }

@@ -17,11 +17,13 @@ class Reader {
   static Result<std::unique_ptr<Reader>> create(const AdaptedModel& model);
   // Views on memory that the next read() writes over. REQUIRES: check_images()
   Result<Reading> read(const Tensor& images);
+  int64_t features() const { return features_; }  // D
 
  private:
   explicit Reader(const AdaptedModel& model) : model_(model) {}
 
   AdaptedModel model_;  // its graph has both outputs
+  int64_t features_ = 0;
   BySize<Session> sessions_;
 };
 

@@ -17,6 +17,7 @@ Tent::Tent(const AdaptedModel& model, const TentOptions& options)
     : model_(model), options_(options), training_(model, tent_recipe(options)) {}
 
 Result<std::unique_ptr<Strategy>> Tent::create(const AdaptedModel& model, const TentOptions& options) {
+  if (options.steps < 1) return invalid("'tent' trains for {} steps, expected 1 or more", options.steps);
   std::unique_ptr<Tent> made(new Tent(model, options));
   LIMBER_ASSIGN(made->statistics_, StatisticsPass::create(model, made->name()));
   made->targets_.names = affine_names(made->statistics_->norms());
