@@ -57,6 +57,11 @@ Status fuse_norms(Graph& graph);
 // softmax(q k^T * scale + mask) v -> Attention.
 Status fuse_attention(Graph& graph);
 
+// A Gather of rows or columns of a product, or of output channels of a convolution's backward-weights, that
+// nobody else reads: the product, or the gradient, of gathered operands, which does only that part of the
+// work.
+Status narrow_gradients(Graph& graph);
+
 // An activation after a Conv or MatMul that nobody else reads -> its `act`.
 Status fuse_activation(Graph& graph);
 // Add(y, other) of equal shapes -> residual input of the Conv or MatMul that makes y. When both

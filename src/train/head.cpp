@@ -9,17 +9,6 @@
 namespace limber {
 namespace {
 
-// A parameter of the head and the axis that counts the classes.
-struct Part {
-  ValueId value = kNoValue;
-  int axis = 0;
-};
-
-struct Head {
-  Part weight, bias;  // bias.value may be kNoValue
-  int64_t fan_in = 0;
-};
-
 bool is_parameter(const Graph& graph, ValueId v) {
   return v != kNoValue && graph.value(v).role == Role::kParameter && graph.type(v).dtype == DType::kF32;
 }
@@ -46,8 +35,7 @@ Status not_found(const Graph& graph, NodeId at) {
                                 ? "an input or a parameter"
                                 : fmt::format("{} '{}'", op_name(graph.node(at).op), graph.node(at).name);
   return unsupported(
-      "the classifier cannot be replaced: expected a Gemm, MatMul or Conv with weights of its own before the "
-      "output, found {}; give the model as many classes as the data, or keep it (head: keep)",
+      "expected a Gemm, MatMul or Conv with weights of its own before the output of a classifier, found {}",
       found);
 }
 
@@ -55,9 +43,7 @@ class HeadFinder {
  public:
   explicit HeadFinder(const Graph& graph) : graph_(graph) {}
 
-  Result<Head> run() {
-    if (graph_.outputs().empty()) return invalid("the model has no output");
-    ValueId v = graph_.outputs()[0].value;
+  Result<Head> run(ValueId v) {
     for (;;) {
       const NodeId at = graph_.value(v).producer;
       if (at == kNoNode) return not_found(graph_, at);
@@ -91,9 +77,11 @@ class HeadFinder {
   Result<Head> layer(const Node& node) const {
     const bool conv = node.op == OpKind::kConv;
     Head head;
-    head.weight = {node.inputs[1], conv || node.attrs.i("trans_b", 0) != 0 ? 0 : 1};
-    const Shape& shape = graph_.type(head.weight.value).shape;
-    const int64_t classes = shape.dim(head.weight.axis);
+    head.features = node.inputs[0];
+    head.weight = node.inputs[1];
+    head.weight_axis = conv || node.attrs.i("trans_b", 0) != 0 ? 0 : 1;
+    const Shape& shape = graph_.type(head.weight).shape;
+    const int64_t classes = shape.dim(head.weight_axis);
     head.fan_in = shape.elements() / std::max<int64_t>(1, classes);
     ValueId bias = bias_;
     if (node.inputs.size() > 2 && node.inputs[2] != kNoValue) bias = node.inputs[2];
@@ -101,7 +89,9 @@ class HeadFinder {
     if (!is_parameter(graph_, bias)) return not_found(graph_, graph_.value(bias).producer);
     const Shape& b = graph_.type(bias).shape;
     for (int axis = 0; axis < b.rank(); ++axis) {
-      if (b.dim(axis) == classes) head.bias = {bias, axis};
+      if (b.dim(axis) != classes) continue;
+      head.bias = bias;
+      head.bias_axis = axis;
     }
     return head;
   }
@@ -131,34 +121,47 @@ Status infer_again(Graph& graph, int64_t before, int64_t classes) {
   return {};
 }
 
-Result<Tensor> resize_part(Graph& graph, const Part& part, int64_t classes, int64_t fan_in, uint64_t seed) {
-  Value& value = graph.mutable_value(part.value);
-  value.type.shape[part.axis] = Dim(classes);
+Result<Tensor> resize_part(Graph& graph, ValueId part, int axis, int64_t classes, int64_t fan_in,
+                           uint64_t seed) {
+  Value& value = graph.mutable_value(part);
+  value.type.shape[axis] = Dim(classes);
   return uniform_init(value.type, fan_in, value.name, seed);
 }
 
 }  // namespace
 
+Result<Head> find_head(const Graph& graph, ValueId output) { return HeadFinder(graph).run(output); }
+
 Status replace_head(Graph& graph, Parameters& params, int64_t classes, uint64_t seed) {
   if (classes < 2) return invalid("a classifier needs 2 classes or more; the data has {}", classes);
-  LIMBER_ASSIGN(const Head head, HeadFinder(graph).run());
-  const auto readers = graph.readers();
-  if (readers[head.weight.value.index].size() != 1) {
-    return unsupported("the classifier cannot be replaced: its weights '{}' are used {} times",
-                       graph.value(head.weight.value).name, readers[head.weight.value.index].size());
+  if (graph.outputs().empty()) return invalid("the model has no output");
+  const auto found = find_head(graph, graph.outputs()[0].value);
+  if (!found.ok()) {
+    return error(
+        found.status().code(),
+        "the classifier cannot be replaced: {}; give the model as many classes as the data, or keep it "
+        "(head: keep)",
+        found.status().message());
   }
-  const int64_t before = graph.type(head.weight.value).shape.dim(head.weight.axis);
+  const Head& head = *found;
+  const auto readers = graph.readers();
+  if (readers[head.weight.index].size() != 1) {
+    return unsupported("the classifier cannot be replaced: its weights '{}' are used {} times",
+                       graph.value(head.weight).name, readers[head.weight.index].size());
+  }
+  const int64_t before = graph.type(head.weight).shape.dim(head.weight_axis);
   Graph changed = graph;
-  LIMBER_ASSIGN(Tensor weight, resize_part(changed, head.weight, classes, head.fan_in, seed));
+  LIMBER_ASSIGN(Tensor weight,
+                resize_part(changed, head.weight, head.weight_axis, classes, head.fan_in, seed));
   Tensor bias;
-  if (head.bias.value != kNoValue) {
-    LIMBER_ASSIGN(bias, resize_part(changed, head.bias, classes, head.fan_in, seed));
+  if (head.bias != kNoValue) {
+    LIMBER_ASSIGN(bias, resize_part(changed, head.bias, head.bias_axis, classes, head.fan_in, seed));
   }
   LIMBER_TRY(infer_again(changed, before, classes));
   LIMBER_TRY(verify(changed));
   graph = std::move(changed);
-  params.set(graph.value(head.weight.value).name, std::move(weight));
-  if (bias.valid()) params.set(graph.value(head.bias.value).name, std::move(bias));
+  params.set(graph.value(head.weight).name, std::move(weight));
+  if (bias.valid()) params.set(graph.value(head.bias).name, std::move(bias));
   return {};
 }
 

@@ -2,56 +2,15 @@
 
 #include <array>
 
-#include "ops/op_def.h"
+#include "train/loss_alignment.h"
+#include "train/loss_writer.h"
 
 namespace limber {
 namespace {
 
-constexpr std::array<std::string_view, 7> kNames = {"cross-entropy", "mse",     "kl",  "bce",
-                                                    "entropy",       "infomax", "dice"};
-
-// Emits nodes until one fails; the rest are then no-ops.
-class Writer {
- public:
-  explicit Writer(Graph& graph) : graph_(graph) {}
-
-  ValueId emit(OpKind op, std::vector<ValueId> inputs, Attrs attrs = {}) {
-    if (!status_.ok()) return kNoValue;
-    auto made = limber::emit(graph_, op, std::move(inputs), std::move(attrs), "loss");
-    if (made.ok()) return *made;
-    status_ = made.status();
-    return kNoValue;
-  }
-  ValueId number(double value) {
-    return graph_.add_constant("loss/number", Tensor::scalar(static_cast<float>(value)));
-  }
-  ValueId add(ValueId a, ValueId b) { return emit(OpKind::kAdd, {a, b}); }
-  ValueId sub(ValueId a, ValueId b) { return emit(OpKind::kSub, {a, b}); }
-  ValueId mul(ValueId a, ValueId b) { return emit(OpKind::kMul, {a, b}); }
-  ValueId div(ValueId a, ValueId b) { return emit(OpKind::kDiv, {a, b}); }
-  ValueId scale(ValueId a, double by) { return by == 1 ? a : mul(a, number(by)); }
-  ValueId softmax(ValueId a) { return emit(OpKind::kSoftmax, {a}, {{"axis", int64_t{1}}}); }
-  ValueId log_softmax(ValueId a) { return emit(OpKind::kLogSoftmax, {a}, {{"axis", int64_t{1}}}); }
-  ValueId sum_all(ValueId a) {
-    if (!status_.ok()) return kNoValue;
-    std::vector<int64_t> axes;
-    for (int i = 0; i < graph_.type(a).rank(); ++i) axes.push_back(i);
-    return emit(OpKind::kReduceSum, {a}, {{"axes", axes}, {"keepdims", int64_t{0}}});
-  }
-  // -sum(targets * log_probabilities) / rows: the mean over everything but the classes.
-  ValueId cross(ValueId targets, ValueId log_probabilities, double rows) {
-    return scale(sum_all(mul(targets, log_probabilities)), -1 / rows);
-  }
-
-  Result<ValueId> done(ValueId loss) const {
-    if (!status_.ok()) return status_;
-    return loss;
-  }
-
- private:
-  Graph& graph_;
-  Status status_;
-};
+constexpr std::array<std::string_view, 11> kNames = {"cross-entropy", "mse",        "kl",    "bce",
+                                                     "entropy",       "infomax",    "dice",  "shot",
+                                                     "moments",       "covariance", "kernel"};
 
 Shape without_classes(const Shape& logits) {
   std::vector<Dim> dims(logits.begin(), logits.end());
@@ -60,13 +19,22 @@ Shape without_classes(const Shape& logits) {
 }
 
 // One number per class: `off` everywhere, `on` at the label.
-ValueId one_hot(Writer& w, Graph& graph, ValueId labels, int64_t classes, double off, double on) {
+ValueId one_hot(LossWriter& w, Graph& graph, ValueId labels, int64_t classes, double off, double on) {
   const ValueId values = graph.add_constant(
       "loss/one_hot", Tensor::from({static_cast<float>(off), static_cast<float>(on)}, {2}));
   return w.emit(OpKind::kOneHot, {labels, values}, {{"axis", int64_t{1}}, {"depth", classes}});
 }
 
-ValueId cross_entropy(Writer& w, Graph& graph, ValueId logits, const LossOptions& options, bool soft) {
+// Each row of `values` [N, classes, ..] times its number in the input "weights".
+ValueId weigh(LossWriter& w, Graph& graph, ValueId values) {
+  const Shape shape = graph.type(values).shape;
+  const ValueId weights = graph.add_input("weights", {DType::kF32, without_classes(shape)});
+  std::vector<Dim> dims(shape.begin(), shape.end());
+  dims[1] = Dim(1);
+  return w.mul(values, w.emit(OpKind::kReshape, {weights}, {{"shape", Shape(std::move(dims))}}));
+}
+
+ValueId cross_entropy(LossWriter& w, Graph& graph, ValueId logits, const LossOptions& options, bool soft) {
   const TensorType type = graph.type(logits);
   const int64_t classes = type.shape.dim(1);
   const double rows = static_cast<double>(type.shape.elements()) / static_cast<double>(classes);
@@ -79,10 +47,11 @@ ValueId cross_entropy(Writer& w, Graph& graph, ValueId logits, const LossOptions
     const ValueId labels = graph.add_input("labels", {DType::kI64, without_classes(type.shape)});
     targets = one_hot(w, graph, labels, classes, spread, 1 - options.label_smoothing + spread);
   }
+  if (options.weighted) targets = weigh(w, graph, targets);
   return w.cross(targets, w.log_softmax(logits), rows);
 }
 
-ValueId distillation(Writer& w, Graph& graph, ValueId logits, double temperature) {
+ValueId distillation(LossWriter& w, Graph& graph, ValueId logits, double temperature) {
   const TensorType type = graph.type(logits);
   const double rows = static_cast<double>(type.shape.elements()) / static_cast<double>(type.shape.dim(1));
   const ValueId teacher = w.scale(graph.add_input("targets", type), 1 / temperature);
@@ -91,7 +60,7 @@ ValueId distillation(Writer& w, Graph& graph, ValueId logits, double temperature
 }
 
 // max(x, 0) - x * t + log(1 + exp(-|x|)): exact for any x.
-ValueId binary_cross_entropy(Writer& w, Graph& graph, ValueId logits) {
+ValueId binary_cross_entropy(LossWriter& w, Graph& graph, ValueId logits) {
   const TensorType type = graph.type(logits);
   const ValueId targets = graph.add_input("targets", type);
   const ValueId positive = w.emit(OpKind::kRelu, {logits});
@@ -100,22 +69,27 @@ ValueId binary_cross_entropy(Writer& w, Graph& graph, ValueId logits) {
   return w.scale(w.sum_all(each), 1 / static_cast<double>(type.shape.elements()));
 }
 
-ValueId entropy(Writer& w, Graph& graph, ValueId logits, bool diverse) {
+ValueId entropy(LossWriter& w, Graph& graph, ValueId logits, bool weighted) {
   const TensorType type = graph.type(logits);
   const double rows = static_cast<double>(type.shape.elements()) / static_cast<double>(type.shape.dim(1));
   const ValueId p = w.softmax(logits);
-  const ValueId sure = w.cross(p, w.log_softmax(logits), rows);
-  if (!diverse) return sure;
+  return w.cross(weighted ? weigh(w, graph, p) : p, w.log_softmax(logits), rows);
+}
+
+// Least when every prediction is sure and all classes together are predicted equally often.
+ValueId information(LossWriter& w, Graph& graph, ValueId logits) {
   std::vector<int64_t> axes;
-  for (int i = 0; i < type.rank(); ++i) {
+  for (int i = 0; i < graph.type(logits).rank(); ++i) {
     if (i != 1) axes.push_back(i);
   }
-  const ValueId mean = w.emit(OpKind::kReduceMean, {p}, {{"axes", axes}, {"keepdims", int64_t{0}}});
+  const ValueId sure = entropy(w, graph, logits, false);
+  const ValueId mean =
+      w.emit(OpKind::kReduceMean, {w.softmax(logits)}, {{"axes", axes}, {"keepdims", int64_t{0}}});
   const ValueId log_mean = w.emit(OpKind::kLog, {w.add(mean, w.number(1e-8))});
   return w.add(sure, w.sum_all(w.mul(mean, log_mean)));
 }
 
-ValueId dice(Writer& w, Graph& graph, ValueId logits) {
+ValueId dice(LossWriter& w, Graph& graph, ValueId logits) {
   const TensorType type = graph.type(logits);
   const ValueId targets = graph.add_input("targets", type);
   std::vector<int64_t> axes;
@@ -142,7 +116,7 @@ Result<ValueId> add_loss(Graph& graph, ValueId logits, const LossOptions& option
     return invalid("'{}' has type {}, expected f32[N,classes,..] to compute a loss from",
                    graph.value(logits).name, type.to_string());
   }
-  Writer w(graph);
+  LossWriter w(graph);
   switch (options.kind) {
     case LossKind::kCrossEntropy:
       return w.done(cross_entropy(w, graph, logits, options, soft));
@@ -155,8 +129,16 @@ Result<ValueId> add_loss(Graph& graph, ValueId logits, const LossOptions& option
     case LossKind::kBce:
       return w.done(binary_cross_entropy(w, graph, logits));
     case LossKind::kEntropy:
+      return w.done(entropy(w, graph, logits, options.weighted));
     case LossKind::kInfoMax:
-      return w.done(entropy(w, graph, logits, options.kind == LossKind::kInfoMax));
+      return w.done(information(w, graph, logits));
+    case LossKind::kShot:
+      return w.done(w.add(information(w, graph, logits),
+                          w.scale(cross_entropy(w, graph, logits, options, soft), options.pseudo_share)));
+    case LossKind::kMoments:
+    case LossKind::kCovariance:
+    case LossKind::kKernel:
+      return add_alignment(graph, logits, options);
     case LossKind::kDice:
       return w.done(dice(w, graph, logits));
   }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/hash.h"
 #include "ops/op_def.h"
 
 namespace limber {
@@ -63,32 +64,83 @@ class OptimizerWriter {
     graph_.add_output(graph_.add_optional_output(update, output, type, name), name);
   }
 
+  // What a step reads and writes: the parameter, or the part of it that is trained.
+  struct Target {
+    ValueId value;
+    std::string name;
+    TensorType type;
+  };
+
+  Result<Target> target(const Trained& t) {
+    const Value& parameter = graph_.value(t.parameter);
+    Target target{t.parameter, trained_name(parameter.name, t.part), parameter.type};
+    if (t.part.empty()) return target;
+    LIMBER_ASSIGN(target.value, emit(graph_, OpKind::kGather, {t.parameter, indices(t)},
+                                     {{"axis", int64_t{t.axis}}}, target.name));
+    target.type = graph_.type(target.value);
+    return target;
+  }
+
+  ValueId indices(const Trained& t) {
+    Tensor index = *Tensor::allocate({DType::kI64, Shape{static_cast<int64_t>(t.part.size())}});
+    std::copy(t.part.begin(), t.part.end(), index.data<int64_t>().begin());
+    return graph_.add_constant("part", std::move(index));
+  }
+
+  // The parameter holds `updated`, or has it in the place of the part.
+  Status put(const Trained& t, ValueId updated) {
+    if (t.part.empty()) {
+      graph_.add_update(t.parameter, updated);
+      return {};
+    }
+    const std::string name = graph_.value(t.parameter).name + "/update";
+    const bool rows = t.axis == 0;
+    const ValueId places = graph_.add_constant("part/places", places_of(t, graph_.type(updated).shape));
+    Attrs attrs;
+    if (!rows) attrs.set("axis", int64_t{t.axis});
+    LIMBER_ASSIGN(const ValueId whole, emit(graph_, rows ? OpKind::kScatterND : OpKind::kScatterElements,
+                                            {t.parameter, places, updated}, std::move(attrs), name));
+    graph_.add_update(t.parameter, whole);
+    return {};
+  }
+
+  // [part, 1] of rows; for another axis one index per element of the part.
+  static Tensor places_of(const Trained& t, const Shape& part) {
+    const auto count = static_cast<int64_t>(t.part.size());
+    Tensor places = *Tensor::allocate({DType::kI64, t.axis == 0 ? Shape{count, 1} : part});
+    int64_t inner = 1;
+    for (int axis = t.axis + 1; t.axis > 0 && axis < part.rank(); ++axis) inner *= part.dim(axis);
+    for (int64_t i = 0; i < places.elements(); ++i)
+      places.data<int64_t>()[static_cast<size_t>(i)] = t.part[static_cast<size_t>(i / inner % count)];
+    return places;
+  }
+
   Status sgd(const Trained& t) {
-    const Value parameter = graph_.value(t.parameter);
-    std::vector<ValueId> inputs = {t.parameter, t.gradient, rate_};
+    LIMBER_ASSIGN(const Target w, target(t));
+    std::vector<ValueId> inputs = {w.value, t.gradient, rate_};
     const bool velocity = options_.momentum > 0;
     if (velocity || factor_ != kNoValue) inputs.push_back(kNoValue);
-    if (velocity) inputs[3] = state("velocity", parameter.name, parameter.type);
+    if (velocity) inputs[3] = state("velocity", w.name, w.type);
     if (factor_ != kNoValue) inputs.push_back(factor_);
     LIMBER_ASSIGN(const NodeId node, emit_node(graph_, OpKind::kSgdUpdate, inputs,
                                                {{"momentum", options_.momentum},
                                                 {"nesterov", int64_t{options_.nesterov}},
                                                 {"decay", options_.decay},
                                                 {"decoupled", int64_t{options_.decoupled}}},
-                                               velocity ? 2 : 1, parameter.name + "/update"));
-    graph_.add_update(t.parameter, graph_.node(node).outputs[0]);
+                                               velocity ? 2 : 1, w.name + "/update"));
+    LIMBER_TRY(put(t, graph_.node(node).outputs[0]));
     if (velocity) graph_.add_update(inputs[3], graph_.node(node).outputs[1]);
-    add_effect(node, 2, parameter.name);
+    add_effect(node, 2, graph_.value(t.parameter).name);
     return {};
   }
 
   Status adam(const Trained& t) {
-    const Value parameter = graph_.value(t.parameter);
-    const ValueId m = state("mean", parameter.name, parameter.type);
-    const ValueId v = state("square", parameter.name, parameter.type);
+    LIMBER_ASSIGN(const Target w, target(t));
+    const ValueId m = state("mean", w.name, w.type);
+    const ValueId v = state("square", w.name, w.type);
     // Of each parameter by itself: not all are trained in every step.
-    const ValueId step = state("step", parameter.name, {DType::kF32, {}});
-    std::vector<ValueId> inputs = {t.parameter, t.gradient, rate_, m, v, step};
+    const ValueId step = state("step", w.name, {DType::kF32, {}});
+    std::vector<ValueId> inputs = {w.value, t.gradient, rate_, m, v, step};
     if (factor_ != kNoValue) inputs.push_back(factor_);
     const bool decoupled = options_.kind == OptimizerKind::kAdamW;
     LIMBER_ASSIGN(const NodeId node, emit_node(graph_, OpKind::kAdamUpdate, inputs,
@@ -97,13 +149,13 @@ class OptimizerWriter {
                                                 {"epsilon", options_.epsilon},
                                                 {"decay", options_.decay},
                                                 {"decoupled", int64_t{decoupled}}},
-                                               4, parameter.name + "/update"));
+                                               4, w.name + "/update"));
     const std::vector<ValueId> outputs = graph_.node(node).outputs;
-    graph_.add_update(t.parameter, outputs[0]);
+    LIMBER_TRY(put(t, outputs[0]));
     graph_.add_update(m, outputs[1]);
     graph_.add_update(v, outputs[2]);
     graph_.add_update(step, outputs[3]);
-    add_effect(node, 4, parameter.name);
+    add_effect(node, 4, graph_.value(t.parameter).name);
     return {};
   }
 
@@ -123,10 +175,17 @@ Status add_optimizer(Graph& graph, const std::vector<Trained>& trained, ValueId 
   return OptimizerWriter(graph, rate, options).run(trained);
 }
 
-std::vector<std::string> optimizer_state(std::string_view parameter) {
+std::string trained_name(std::string_view parameter, const std::vector<int64_t>& part) {
+  if (part.empty()) return std::string(parameter);
+  Hasher hasher;
+  for (const int64_t index : part) hasher.add(static_cast<uint64_t>(index));
+  return fmt::format("{}@{:016x}", parameter, hasher.digest());
+}
+
+std::vector<std::string> optimizer_state(std::string_view trained) {
   std::vector<std::string> names;
   for (const char* what : {"velocity", "mean", "square", "step"})
-    names.push_back(fmt::format("optimizer/{}/{}", what, parameter));
+    names.push_back(fmt::format("optimizer/{}/{}", what, trained));
   return names;
 }
 

@@ -28,17 +28,24 @@ std::string_view optimizer_name(OptimizerKind kind);
 // A parameter and its gradient in a graph.
 struct Trained {
   ValueId parameter, gradient;
+  // Only these indices of one axis, ascending, which is all that the gradient has; empty: the whole
+  // parameter.
+  std::vector<int64_t> part = {};
+  int axis = 0;
 };
 
+// What state and sums of gradients of a parameter, or of a part of it, are named after.
+std::string trained_name(std::string_view parameter, const std::vector<int64_t>& part);
+
 // Adds a step for each, applied in the order given (that in which gradients are complete, so that none has
-// to wait); reads the rate from `rate` f32[]. State is named "optimizer/<what>/<parameter>" and is
-// zero before the first step of a parameter; see add_missing_state. A step stands after every other reader of
-// its parameter as long as nothing that reads it is appended later.
+// to wait); reads the rate from `rate` f32[]. State is named "optimizer/<what>/<trained_name>" and is
+// zero before the first step of a parameter; see add_missing_state. What is not in a part stays as it is. A
+// step stands after every other reader of its parameter as long as nothing that reads it is appended later.
 Status add_optimizer(Graph& graph, const std::vector<Trained>& trained, ValueId rate,
                      const OptimizerOptions& options);
 
-// Names of all state that an optimiser may keep for a parameter.
-std::vector<std::string> optimizer_state(std::string_view parameter);
+// Names of all state that an optimiser may keep for a parameter, by its trained_name.
+std::vector<std::string> optimizer_state(std::string_view trained);
 
 enum class ScheduleKind : uint8_t { kConstant, kStep, kCosine };
 

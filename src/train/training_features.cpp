@@ -27,7 +27,8 @@ void TrainingSession::drop_features() {
 Status TrainingSession::make_features() {
   features_ = std::make_unique<Features>();
   Features& f = *features_;
-  LIMBER_ASSIGN(const Graph graph, training_step(prepared_, trained_, options_.step, Phase::kUpdate));
+  LIMBER_ASSIGN(const Graph graph,
+                training_step(prepared_, trained_, options_.step, Phase::kUpdate, channels_));
   const auto split = split_constant_prefix(graph);
   if (!split) return {};
   const auto batch = static_cast<size_t>(options_.step.batch);

@@ -37,9 +37,13 @@ constexpr std::array kPreparation = {
 
 // What differentiation leaves to do; where nothing is trained, also what inference does.
 constexpr std::array kFinish = {
-    Pass{"fold_constants", fold_constants},   Pass{"simplify", simplify},
-    Pass{"merge_common", merge_common},       Pass{"fold_batch_norm", fold_batch_norm},
-    Pass{"fuse_activation", fuse_activation}, Pass{"fuse_residual", fuse_residual},
+    Pass{"narrow_gradients", narrow_gradients},
+    Pass{"fold_constants", fold_constants},
+    Pass{"simplify", simplify},
+    Pass{"merge_common", merge_common},
+    Pass{"fold_batch_norm", fold_batch_norm},
+    Pass{"fuse_activation", fuse_activation},
+    Pass{"fuse_residual", fuse_residual},
     Pass{"fuse_activation", fuse_activation},
 };
 
@@ -192,18 +196,24 @@ void update_early(Graph& graph) {
 
 class StepBuilder {
  public:
-  StepBuilder(const Graph& prepared, const StepOptions& options, Phase phase)
-      : graph_(prepared), options_(options), phase_(phase) {}
+  StepBuilder(const Graph& prepared, const StepOptions& options, Phase phase, const TrainedChannels& channels)
+      : graph_(prepared), options_(options), phase_(phase), channels_(channels) {}
 
   Result<Graph> build(std::span<const std::string> names) {
     if (options_.batch_norm == BatchNormMode::kAuto) LIMBER_TRY(freeze_unchanged_norms(graph_, names));
     LIMBER_ASSIGN(const std::vector<ValueId> targets, find(names));
+    LIMBER_TRY(find_axes(targets));
     const ValueId logits = graph_.outputs()[0].value;
     LIMBER_ASSIGN(const ValueId loss, add_loss(graph_, logits, options_.loss, options_.soft_targets));
     set_outputs(loss, logits);
     LIMBER_ASSIGN(const Gradients gradients, differentiate(graph_, loss, targets));
     LIMBER_ASSIGN(std::vector<Trained> trained, in_order_of_completion(targets, gradients));
-    LIMBER_TRY(apply(trained));
+    LIMBER_TRY(take_channels(trained));
+    if (phase_ == Phase::kMeasure) {
+      give_gradients(targets, trained);
+    } else {
+      LIMBER_TRY(apply(trained));
+    }
     graph_.compact();
     LIMBER_TRY(run_passes(graph_, kFinish));
     update_early(graph_);
@@ -248,6 +258,60 @@ class StepBuilder {
     return trained;
   }
 
+  // Before the backward pass, which reads weights in ways of its own.
+  Status find_axes(const std::vector<ValueId>& targets) {
+    for (const ValueId target : targets) {
+      if (!channels_.contains(graph_.value(target).name)) continue;
+      LIMBER_ASSIGN(axes_[target], channel_axis(graph_, target));
+    }
+    return {};
+  }
+
+  // Leaves of the gradient of what is trained in part that part.
+  Status take_channels(std::vector<Trained>& trained) {
+    for (Trained& t : trained) {
+      const auto axis = axes_.find(t.parameter);
+      if (axis == axes_.end()) continue;
+      const std::string name = graph_.value(t.parameter).name;
+      t.axis = axis->second;
+      t.part = channels_.find(name)->second;
+      LIMBER_TRY(check_part(t));
+      Tensor part = *Tensor::allocate({DType::kI64, Shape{static_cast<int64_t>(t.part.size())}});
+      std::copy(t.part.begin(), t.part.end(), part.data<int64_t>().begin());
+      const ValueId indices = graph_.add_constant("part", std::move(part));
+      LIMBER_ASSIGN(t.gradient, emit(graph_, OpKind::kGather, {t.gradient, indices},
+                                     {{"axis", int64_t{t.axis}}}, "gradient/" + name));
+    }
+    return {};
+  }
+
+  Status check_part(const Trained& t) const {
+    const Value& parameter = graph_.value(t.parameter);
+    const int64_t count = parameter.type.shape.dim(t.axis);
+    if (t.part.empty()) {
+      return invalid("no channel of '{}' is to be trained; leave it out of what is trained instead",
+                     parameter.name);
+    }
+    int64_t last = -1;
+    for (const int64_t channel : t.part) {
+      if (channel <= last || channel >= count) {
+        return invalid("channel {} of '{}' is to be trained, expected ascending numbers below {}", channel,
+                       parameter.name, count);
+      }
+      last = channel;
+    }
+    return {};
+  }
+
+  void give_gradients(const std::vector<ValueId>& targets, const std::vector<Trained>& trained) {
+    std::erase_if(graph_.mutable_outputs(), [](const Output& o) { return o.into != kNoValue; });
+    for (const ValueId target : targets) {
+      const auto found = std::find_if(trained.begin(), trained.end(),
+                                      [&](const Trained& t) { return t.parameter == target; });
+      graph_.add_output(found->gradient, "gradient/" + graph_.value(target).name);
+    }
+  }
+
   Status apply(std::vector<Trained>& trained) {
     if (phase_ != Phase::kUpdate) LIMBER_TRY(accumulate(trained));
     if (phase_ == Phase::kStart || phase_ == Phase::kAccumulate) return {};
@@ -260,9 +324,8 @@ class StepBuilder {
     const ValueId share = graph_.add_constant(
         "gradient/share", Tensor::scalar(1.0f / static_cast<float>(options_.micro_batches)));
     for (Trained& t : trained) {
-      const Value parameter = graph_.value(t.parameter);
-      const std::string name = "gradient/" + parameter.name;
-      const ValueId sum = graph_.add_parameter(name, parameter.type, Role::kState);
+      const std::string name = "gradient/" + trained_name(graph_.value(t.parameter).name, t.part);
+      const ValueId sum = graph_.add_parameter(name, graph_.type(t.gradient), Role::kState);
       LIMBER_ASSIGN(t.gradient, emit(graph_, OpKind::kMul, {t.gradient, share}, {}, name));
       if (phase_ != Phase::kStart) {
         LIMBER_ASSIGN(t.gradient, emit(graph_, OpKind::kAdd, {sum, t.gradient}, {}, name));
@@ -275,7 +338,26 @@ class StepBuilder {
   Graph graph_;
   const StepOptions& options_;
   const Phase phase_;
+  const TrainedChannels& channels_;
+  std::map<ValueId, int> axes_;  // of what is trained in part
 };
+
+// Of parameter `input` of a node; -1: none.
+int channel_axis(const Node& node, size_t input, int rank) {
+  switch (node.op) {
+    case OpKind::kConv:
+      return input == 1 || input == 2 ? 0 : -1;
+    case OpKind::kBatchNorm:
+    case OpKind::kBatchNormTraining:
+      return input == 1 || input == 2 ? 0 : -1;
+    case OpKind::kMatMul:
+    case OpKind::kGemm:
+      if (input == 1 && rank == 2) return node.attrs.i("trans_b", 0) != 0 ? 0 : 1;
+      return input == 2 && rank > 0 ? rank - 1 : -1;
+    default:
+      return -1;
+  }
+}
 
 }  // namespace
 
@@ -314,9 +396,40 @@ std::vector<std::string> trainable_parameters(const Graph& graph) {
   return names;
 }
 
+Result<int> channel_axis(const Graph& graph, ValueId parameter) {
+  const Value& value = graph.value(parameter);
+  int axis = -1;
+  for (const Node& node : graph.nodes()) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] != parameter) continue;
+      const int here = channel_axis(node, i, value.type.rank());
+      if (here < 0 || (axis >= 0 && axis != here)) {
+        return unsupported(
+            "{} '{}' reads '{}' {}: it has no output channels to train some of; train it whole",
+            op_name(node.op), node.name, value.name,
+            here < 0 ? "otherwise than weights of a layer" : "along another axis");
+      }
+      axis = here;
+    }
+  }
+  if (axis < 0) return unsupported("no layer reads '{}'", value.name);
+  return axis;
+}
+
 Result<Graph> training_step(const Graph& prepared, std::span<const std::string> trained,
-                            const StepOptions& options, Phase phase) {
-  return StepBuilder(prepared, options, phase).build(trained);
+                            const StepOptions& options, Phase phase, const TrainedChannels& channels) {
+  return StepBuilder(prepared, options, phase, channels).build(trained);
+}
+
+Result<Graph> statistics_step(const Graph& prepared, double kept) {
+  Graph graph = prepared;
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    Node& node = graph.mutable_node(NodeId{n});
+    if (node.op == OpKind::kBatchNormTraining) node.attrs.set("momentum", kept);
+  }
+  graph.mutable_outputs()[0].name = "logits";
+  LIMBER_TRY(run_passes(graph, kFinish));
+  return graph;
 }
 
 Status add_missing_state(const Graph& step, Parameters& params) {

@@ -1,6 +1,7 @@
 // One training step as a graph: forward, loss, backward and updates.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,7 +28,11 @@ enum class Phase : uint8_t {
   kStart,       // of several micro-batches the first: starts sums, kept as state
   kAccumulate,  // adds to the sums
   kFinish,      // the last: adds the sums and applies
+  kMeasure,     // gives them, as outputs "gradient/<parameter>"; nothing is updated, no statistics either
 };
+
+// By parameter: which of its output channels are trained, ascending. One that is not named is trained whole.
+using TrainedChannels = std::map<std::string, std::vector<int64_t>, std::less<>>;
 
 struct StepOptions {
   int64_t batch = 1;
@@ -46,10 +51,21 @@ Result<Graph> prepare_model(const Graph& model, const StepOptions& options);
 // Names of the parameters the loss depends on and that have a gradient, in the order the model reads them.
 std::vector<std::string> trainable_parameters(const Graph& prepared);
 
+// The axis of a parameter along which the output channels of what reads it lie. kUnsupported when readers do
+// not agree, or are no convolution (grouped ones included), matrix product or batch normalisation.
+Result<int> channel_axis(const Graph& graph, ValueId parameter);
+
 // The step that trains exactly `trained`. Outputs: "loss" f32[], "logits" (the model's first output), then
-// updates. Inputs: those of the model, those of the loss, and "rate" f32[].
+// updates. Inputs: those of the model, those of the loss, and "rate" f32[] where something is applied.
+// Of what `channels` names only these channels are trained: their gradients and their state are all there is,
+// and the work for them shrinks with their number (see narrow_gradients). The others stay to the bit.
 Result<Graph> training_step(const Graph& prepared, std::span<const std::string> trained,
-                            const StepOptions& options, Phase phase);
+                            const StepOptions& options, Phase phase, const TrainedChannels& channels = {});
+
+// The model as it runs in training, with nothing trained: outputs "logits", by the statistics of the batch,
+// then the updates of running statistics, which keep the share `kept` of what they were. REQUIRES: prepared
+// with BatchNormMode::kBatch
+Result<Graph> statistics_step(const Graph& prepared, double kept);
 
 // Adds to `params`, as zeros, what the optimiser or micro-batches of `step` keep and is not there yet.
 Status add_missing_state(const Graph& step, Parameters& params);

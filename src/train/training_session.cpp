@@ -22,8 +22,18 @@ size_t physical_memory() {
   return pages > 0 && size > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(size) : size_t{16} << 30;
 }
 
-std::string key_of(std::span<const std::string> names, Phase phase, Thrift thrift) {
-  std::vector<std::string> sorted(names.begin(), names.end());
+std::vector<std::string> trained_names(std::span<const std::string> names, const TrainedChannels& channels) {
+  std::vector<std::string> parts;
+  for (const std::string& name : names) {
+    const auto part = channels.find(name);
+    parts.push_back(part == channels.end() ? name : trained_name(name, part->second));
+  }
+  return parts;
+}
+
+std::string key_of(std::span<const std::string> names, Phase phase, Thrift thrift,
+                   const TrainedChannels& channels) {
+  std::vector<std::string> sorted = trained_names(names, channels);
   std::sort(sorted.begin(), sorted.end());
   std::string key = std::to_string(static_cast<int>(phase)) + std::to_string(static_cast<int>(thrift));
   for (const std::string& name : sorted) key += '\n' + name;
@@ -52,7 +62,7 @@ Result<std::unique_ptr<TrainingSession>> TrainingSession::create(
     LIMBER_ASSIGN(first, options.choose(made->prepared_, made->trainable_));
   }
   if (options.many_sets && !made->backends_.front()->measures()) LIMBER_TRY(made->assign_for_all());
-  LIMBER_TRY(made->set_trained(first));
+  LIMBER_TRY(made->set_trained(first, Thrift::kTime, options.channels));
   return made;
 }
 
@@ -65,34 +75,39 @@ Status TrainingSession::assign_for_all() {
   return {};
 }
 
-Status TrainingSession::set_trained(std::span<const std::string> names, Thrift thrift) {
+Status TrainingSession::set_trained(std::span<const std::string> names, Thrift thrift,
+                                    const TrainedChannels& channels) {
   if (names.empty()) return invalid("nothing is to be trained");
   const Phase phase = options_.step.micro_batches > 1 ? Phase::kFinish : Phase::kUpdate;
-  LIMBER_TRY(session(names, phase, thrift).status());
+  LIMBER_TRY(session(names, phase, thrift, channels).status());
   thrift_ = thrift;
-  if (options_.forget_state) forget_others(names);
-  if (!std::equal(names.begin(), names.end(), trained_.begin(), trained_.end())) drop_features();
+  if (options_.forget_state) forget_others(names, channels);
+  if (channels != channels_ || !std::equal(names.begin(), names.end(), trained_.begin(), trained_.end()))
+    drop_features();
+  channels_ = channels;
   trained_.assign(names.begin(), names.end());
   return {};
 }
 
-void TrainingSession::forget_others(std::span<const std::string> names) {
-  const std::set<std::string_view> kept(names.begin(), names.end());
-  for (const std::string& name : trained_) {
+void TrainingSession::forget_others(std::span<const std::string> names, const TrainedChannels& channels) {
+  const std::vector<std::string> parts = trained_names(names, channels);
+  const std::set<std::string_view> kept(parts.begin(), parts.end());
+  for (const std::string& name : trained_names(trained_, channels_)) {
     if (kept.count(name) > 0) continue;
     for (const std::string& state : optimizer_state(name)) params_->erase(state);
   }
 }
 
-Result<Session*> TrainingSession::session(std::span<const std::string> names, Phase phase, Thrift thrift) {
-  const std::string key = key_of(names, phase, thrift);
+Result<Session*> TrainingSession::session(std::span<const std::string> names, Phase phase, Thrift thrift,
+                                          const TrainedChannels& channels) {
+  const std::string key = key_of(names, phase, thrift, channels);
   if (const auto found = by_key_.find(key); found != by_key_.end()) {
     LIMBER_TRY(add_missing_state(found->second->session->plan().graph, *params_));
     sessions_.splice(sessions_.begin(), sessions_, found->second);
     return sessions_.front().session.get();
   }
   memory_->trim(0);  // nothing in it outlives a step, and compiling needs memory too
-  LIMBER_ASSIGN(auto made, compile_set(names, phase, thrift));
+  LIMBER_ASSIGN(auto made, compile_set(names, phase, thrift, channels));
   sessions_.push_front({key, std::move(made)});
   by_key_[key] = sessions_.begin();
   if (sessions_.size() > options_.max_plans) drop_oldest();
@@ -107,8 +122,9 @@ void TrainingSession::drop_oldest() {
 }
 
 Result<std::unique_ptr<Session>> TrainingSession::compile_set(std::span<const std::string> names, Phase phase,
-                                                              Thrift thrift) {
-  LIMBER_ASSIGN(const Graph graph, training_step(prepared_, names, options_.step, phase));
+                                                              Thrift thrift,
+                                                              const TrainedChannels& channels) {
+  LIMBER_ASSIGN(const Graph graph, training_step(prepared_, names, options_.step, phase, channels));
   LIMBER_TRY(add_missing_state(graph, *params_));
   const RecomputableActivations twice = recomputable_activations(graph);
   LIMBER_ASSIGN(auto plan, compile_step(graph, thrift == Thrift::kMemory ? twice.all : twice.cheap));
@@ -163,7 +179,7 @@ Result<std::shared_ptr<const Plan>> TrainingSession::compile_within_limit(
 // The session of the current set, ready to run: it takes over from the one that ran before, which lets go
 // of its packed weights only after this one had the chance to share them.
 Result<Session*> TrainingSession::current(Phase phase) {
-  LIMBER_ASSIGN(Session* const next, session(trained_, phase, thrift_));
+  LIMBER_ASSIGN(Session* const next, session(trained_, phase, thrift_, channels_));
   LIMBER_TRY(activate(next));
   return next;
 }
@@ -220,7 +236,7 @@ std::vector<Effect> TrainingSession::effects() const {
 }
 
 Result<const Plan*> TrainingSession::plan(Phase phase) {
-  LIMBER_ASSIGN(Session* const next, session(trained_, phase, thrift_));
+  LIMBER_ASSIGN(Session* const next, session(trained_, phase, thrift_, channels_));
   return &next->plan();
 }
 

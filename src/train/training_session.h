@@ -25,6 +25,7 @@ struct TrainingOptions {
   std::function<Result<std::vector<std::string>>(const Graph& prepared,
                                                  const std::vector<std::string>& trainable)>
       choose;
+  TrainedChannels channels;  // of what is trained at first; see TrainingSession::set_trained
   // A parameter that is not trained any more loses its optimiser state, which costs memory and tells less the
   // older it is; when it is trained again, it starts as in its first step.
   bool forget_state = false;
@@ -76,17 +77,19 @@ class TrainingSession {
   // Every parameter that can be trained, in the order the model reads them.
   const std::vector<std::string>& trainable() const { return trainable_; }
   const std::vector<std::string>& trained() const { return trained_; }
+  const TrainedChannels& channels() const { return channels_; }
   Thrift thrift() const { return thrift_; }
 
-  // Exactly these from the next step on. A set seen before costs a lookup. On failure (an unknown name, the
-  // memory limit) the old set stays.
-  Status set_trained(std::span<const std::string> names, Thrift thrift = Thrift::kTime);
+  // Exactly these from the next step on, of what `channels` names only these channels. A set seen before
+  // costs a lookup. On failure (an unknown name, the memory limit) the old set stays.
+  Status set_trained(std::span<const std::string> names, Thrift thrift = Thrift::kTime,
+                     const TrainedChannels& channels = {});
 
   // The memory the next step reads. Which of labels and targets there is depends on the loss.
   Tensor images() const { return input(0); }
   Tensor labels() const { return named_input("labels"); }
   Tensor targets() const { return named_input("targets"); }
-  // What else the model reads, by name; not valid when there is no such input.
+  // What else the model or the loss reads, by name; not valid when there is no such input.
   Tensor named_input(std::string_view name) const;
   void set_rate(double rate);
 
@@ -140,9 +143,10 @@ class TrainingSession {
                   const TrainingOptions& options)
       : params_(std::move(params)), backends_(std::move(backends)), options_(options) {}
   Status assign_for_all();
-  Result<Session*> session(std::span<const std::string> names, Phase phase, Thrift thrift);
-  Result<std::unique_ptr<Session>> compile_set(std::span<const std::string> names, Phase phase,
-                                               Thrift thrift);
+  Result<Session*> session(std::span<const std::string> names, Phase phase, Thrift thrift,
+                           const TrainedChannels& channels);
+  Result<std::unique_ptr<Session>> compile_set(std::span<const std::string> names, Phase phase, Thrift thrift,
+                                               const TrainedChannels& channels);
   Result<std::shared_ptr<const Plan>> compile_step(const Graph& graph, size_t twice);
   Result<std::shared_ptr<const Plan>> compile_within_limit(const Graph& graph,
                                                            const RecomputableActivations& twice,
@@ -154,7 +158,7 @@ class TrainingSession {
   void drop_features();
   Status find_features(std::span<const uint32_t> samples);
   Result<Session*> session_with_features(std::span<const uint32_t> samples);
-  void forget_others(std::span<const std::string> names);
+  void forget_others(std::span<const std::string> names, const TrainedChannels& channels);
   void drop_oldest();
   Tensor input(size_t index) const;
 
@@ -164,6 +168,7 @@ class TrainingSession {
   Graph prepared_;
   std::vector<std::string> model_names_;  // parameters and states of the model
   std::vector<std::string> trainable_, trained_;
+  TrainedChannels channels_;
   Thrift thrift_ = Thrift::kTime;
   std::shared_ptr<WorkArena> memory_;
   std::list<Entry> sessions_;  // the one used last first

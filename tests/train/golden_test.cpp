@@ -1,12 +1,10 @@
 // Ten steps of five small networks against stored numbers from PyTorch in double precision (golden.py).
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <nlohmann/json.hpp>
-
 #include "base/random.h"
 #include "io/onnx.h"
 #include "tests/runtime/net.h"
+#include "tests/train/described.h"
 #include "train/training_session.h"
 
 namespace limber::test {
@@ -22,7 +20,6 @@ constexpr double kLossTolerance = 1e-5;      // the first loss: only the forward
 constexpr double kLaterTolerance = 1e-4;     // the other nine
 constexpr double kGradientTolerance = 5e-5;  // the first gradients
 constexpr double kTrainedTolerance = 1e-4;   // weights and running statistics after ten steps
-constexpr double kZero = 1e-6;  // absolute: what is zero but for rounding, as the gradient of a key's bias
 
 struct Golden {
   json stored;
@@ -34,9 +31,7 @@ struct Golden {
 Golden read_golden(const std::string& name) {
   const std::string base = std::string(LIMBER_GOLDEN) + "/" + name;
   Golden golden;
-  std::ifstream file(base + ".json");
-  golden.stored = json::parse(file, nullptr, false);
-  EXPECT_FALSE(golden.stored.is_discarded()) << base << ".json";
+  golden.stored = read_json(base + ".json");
   auto model = import_onnx(base + ".onnx");
   EXPECT_TRUE(model.ok()) << model.status().message();
   if (model.ok()) golden.model = *std::move(model);
@@ -90,23 +85,6 @@ Result<float> step(TrainingSession& training, const Batch& batch) {
   put(batch.targets, training.targets());
   put(batch.labels, training.labels());
   return training.step();
-}
-
-// `stored` is what describe() in golden.py keeps of a tensor.
-void expect_described(const Tensor& tensor, const json& stored, double tolerance, const std::string& what) {
-  const auto values = tensor.data<float>();
-  double sum = 0, square = 0;
-  for (const float x : values) sum += x, square += double{x} * x;
-  const double norm = stored["norm"];
-  const double slack = std::max(tolerance * norm, kZero);
-  EXPECT_NEAR(std::sqrt(square), norm, slack) << what << ": norm";
-  EXPECT_NEAR(sum, stored["sum"].get<double>(), slack * std::sqrt(static_cast<double>(values.size())))
-      << what << ": sum";
-  const auto& samples = stored["samples"];
-  for (size_t i = 0; i < samples.size(); ++i) {
-    const size_t place = i * (values.size() - 1) / (samples.size() - 1);
-    EXPECT_NEAR(values[place], samples[i].get<double>(), slack) << what << ": element " << place;
-  }
 }
 
 void train_and_check_losses(TrainingSession& training, const Golden& golden) {

@@ -389,6 +389,7 @@ std::vector<FormatWay> format_ways(const Graph& g, const Node& node, Format form
     case OpKind::kBatchNormApply:
     case OpKind::kMaxPoolBackward:
     case OpKind::kAveragePoolBackward:
+    case OpKind::kGather:
       add(by_channels(g, node, format));
       break;
     case OpKind::kConcat:

@@ -53,6 +53,16 @@ TEST(Training, ConvolutionBackwardWeights) {
   }
 }
 
+TEST(Training, GatherOfChannels) {
+  for (const Shape& shape : {Shape{4, 16, 9, 7}, Shape{2, 40, 5, 5}, Shape{3, 5, 3, 31}, Shape{2, 20, 6}}) {
+    for (const Ints& channels :
+         {Ints{0}, Ints{3, 1, 1, 4}, Ints{-1, 0, 2, 4, 3, 1, -2, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4}}) {
+      const Tensor indices = Tensor::from<int64_t>(channels, {static_cast<int64_t>(channels.size())});
+      expect_all({OpKind::kGather, {random_tensor(shape, 1), indices}, {{"axis", int64_t{1}}}}, 4);
+    }
+  }
+}
+
 TEST(Training, BatchNorm) {
   for (const Shape& shape : {Shape{4, 16, 9, 7}, Shape{1, 40, 5, 5}, Shape{3, 5, 33, 31}, Shape{6, 20, 3, 3},
                              Shape{32, 64, 1, 1}}) {

@@ -45,6 +45,8 @@ KernelPtr make_batch_norm_backward(const Graph& graph, const Node& node, Channel
 KernelPtr make_batch_norm_apply(const Graph& graph, const Node& node, ChannelOrder order);
 KernelPtr make_max_pool_backward(const Graph& graph, const Node& node, ChannelOrder order);
 KernelPtr make_average_pool_backward(const Graph& graph, const Node& node, ChannelOrder order);
+// Channels of f32 images, by i64 indices; nullptr for every other Gather.
+KernelPtr make_channel_gather(const Graph& graph, const Node& node, ChannelOrder order);
 
 // Elements a thread should have at least before another one is woken up: 64 KB of floats, some microseconds
 // of work, about what waking it takes.

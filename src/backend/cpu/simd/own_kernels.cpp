@@ -159,6 +159,7 @@ bool all_f32(const Graph& graph, const Node& node) {
 }  // namespace own
 
 std::unique_ptr<Kernel> own_channel_kernel(const Graph& graph, const Node& node, ChannelOrder order) {
+  if (node.op == OpKind::kGather) return own::make_channel_gather(graph, node, order);
   if (!own::all_f32(graph, node)) return nullptr;
   switch (node.op) {
     case OpKind::kBatchNormTraining:

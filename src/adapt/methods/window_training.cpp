@@ -1,0 +1,56 @@
+#include "adapt/methods/window_training.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "passes/classifier.h"
+
+namespace limber::adapt {
+
+WindowTraining::WindowTraining(const AdaptedModel& model, WindowRecipe recipe)
+    : model_(model), recipe_(std::move(recipe)) {
+  model_.graph = logits_of(model.graph);
+}
+
+Result<std::vector<std::string>> WindowTraining::trainable() const {
+  StepOptions options;
+  options.batch = 2;
+  LIMBER_ASSIGN(const Graph prepared, prepare_model(model_.graph, options));
+  return trainable_parameters(prepared);
+}
+
+Result<std::unique_ptr<TrainingSession>> WindowTraining::make_session(int64_t batch,
+                                                                      const WindowTargets& targets) const {
+  TrainingOptions options{.threads = model_.threads, .max_plans = 1};
+  options.step = {.batch = batch,
+                  .loss = recipe_.loss,
+                  .optimizer = recipe_.optimizer,
+                  .batch_norm = BatchNormMode::kBatch};
+  options.choose = [names = targets.names](const Graph&, const std::vector<std::string>&) {
+    return Result(names);
+  };
+  options.channels = targets.channels;
+  return TrainingSession::create(model_.graph, model_.weights, model_.backends, options);
+}
+
+Status WindowTraining::run(const Tensor& images, const WindowTargets& targets, const Before& before) {
+  const int64_t batch = images.shape().dim(0);
+  LIMBER_ASSIGN(TrainingSession * session,
+                sessions_.get(batch, [&] { return make_session(batch, targets); }));
+  LIMBER_TRY(session->set_trained(targets.names, Thrift::kTime, targets.channels));
+  for (int step = 0; step < recipe_.steps; ++step) {
+    std::memcpy(session->images().raw(), images.raw(), images.bytes());
+    if (before) LIMBER_TRY(before(*session, step));
+    session->set_rate(recipe_.rate(step));
+    LIMBER_ASSIGN(const float loss, session->step());
+    if (!std::isfinite(loss)) {
+      return error(Code::kInternal,
+                   "'{}': the loss of step {} on {} images is {}; the images may hold what is no number, or "
+                   "the rate {} is too high",
+                   recipe_.method, step, batch, loss, recipe_.rate(step));
+    }
+  }
+  return {};
+}
+
+}  // namespace limber::adapt
