@@ -85,7 +85,8 @@ void declare_model(Arguments& arguments, TrainCommand& o) {
   TrainerOptions& t = o.trainer;
   arguments.choice("--init", o.from_scratch, {{"model", false}, {"random", true}},
                    "Start from the model's weights (default) or from scratch");
-  arguments.choice("--head", o.head, {{"auto", Head::kAuto}, {"keep", Head::kKeep}, {"new", Head::kNew}},
+  arguments.choice("--head", o.head,
+                   {{"auto", HeadChoice::kAuto}, {"keep", HeadChoice::kKeep}, {"new", HeadChoice::kNew}},
                    "The classifier; auto (default): a new one when the number of classes differs");
   arguments.choice(
       "--bn", t.training.step.batch_norm,

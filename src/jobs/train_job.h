@@ -24,7 +24,7 @@ enum class Strategy : uint8_t {
 };
 std::string_view strategy_name(Strategy strategy);  // "auto", "full", "elastic", "prune", ..
 
-enum class Head : uint8_t {
+enum class HeadChoice : uint8_t {
   kAuto,  // a new one when the number of classes differs
   kKeep,
   kNew,
@@ -42,7 +42,7 @@ struct TrainJobOptions : JobOptions {
   double validation_share = 0.1;
 
   bool from_scratch = false;  // random weights instead of the model's
-  Head head = Head::kAuto;
+  HeadChoice head = HeadChoice::kAuto;
   ImageOptions image;
 
   std::optional<double> rate;   // 0.01 for SGD, 0.001 for Adam and AdamW

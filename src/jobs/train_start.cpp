@@ -58,7 +58,8 @@ Status fit_head(const TrainJobOptions& options, Model& model, const Dataset& dat
                 const JobControl& control) {
   const auto classes = static_cast<int64_t>(data.class_names().size());
   LIMBER_ASSIGN(const int64_t before, count_classes(model.graph));
-  if (options.head == Head::kKeep || (options.head == Head::kAuto && before == classes)) return {};
+  if (options.head == HeadChoice::kKeep || (options.head == HeadChoice::kAuto && before == classes))
+    return {};
   LIMBER_TRY(replace_head(model.graph, *model.params, classes, options.seed));
   control.note(NoteKind::kNote, fmt::format("a new classifier for {} classes takes the place of that for {}",
                                             classes, before));
