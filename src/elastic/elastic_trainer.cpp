@@ -19,7 +19,7 @@ constexpr int64_t kSurveyParts =
     4;  // each trains a quarter of the tensors, so that none needs the memory of all
 constexpr int64_t kSurveySteps = 4;       // for each part; the first is not timed, its memory is new
 constexpr int64_t kWholeSurveySteps = 6;  // for everything: also what the clock is set by (train/pace.h)
-constexpr int64_t kSurveyLength = (kSurveyParts + 2) * kSurveySteps;  // 2: parts that keep activations
+constexpr int64_t kSurveyLength = (kSurveyParts + 1) * kSurveySteps;  // 1: the last tensor alone
 constexpr double kOtherMachine = 1.3;  // so much slower or faster than in the survey, its times mean little
 constexpr int64_t kProbeSteps = 4;     // gradients of one batch alone say little
 // Without rho: gains change over a good part of a training, and probes, which train everything, take at most
@@ -72,10 +72,8 @@ Result<std::unique_ptr<StepCosts>> make_step_costs(const TrainingSession& sessio
 
 std::vector<TensorMask> survey_parts(size_t tensors) {
   const size_t count = std::min<size_t>(kSurveyParts, tensors);
-  std::vector<TensorMask> parts(count + 2, TensorMask(tensors, false));
-  for (size_t k = 0; k < tensors; ++k) parts[k % count][k] = true;
-  const size_t near = std::max<size_t>(1, tensors / 3);
-  for (size_t k = tensors - near; k < tensors; ++k) parts[count][k] = true;
+  std::vector<TensorMask> parts(count + 1, TensorMask(tensors, false));
+  for (size_t k = 0; k < tensors; ++k) parts[k * count / tensors][k] = true;
   parts.back().back() = true;
   return parts;
 }
@@ -86,8 +84,6 @@ std::vector<TensorMask> whole_survey_parts(size_t tensors) {
   parts.back().back() = true;
   return parts;
 }
-
-Thrift survey_thrift(size_t part, size_t parts) { return part + 2 < parts ? Thrift::kMemory : Thrift::kTime; }
 
 std::vector<std::string> names_of(const StepCosts& costs, const TensorMask& mask) {
   std::vector<std::string> names;
@@ -210,7 +206,7 @@ Status ElasticTrainer::survey_part(TrainingSession& session) {
   }
   const std::vector<TensorMask> parts = survey_parts(costs_->tensors().size());
   const size_t part = static_cast<size_t>(stage_steps_ / kSurveySteps) % parts.size();
-  return train_what_fits(session, parts[part], survey_thrift(part, parts.size()));
+  return train_what_fits(session, parts[part], Thrift::kOthers);
 }
 
 // Under a memory limit: as many as fit of those nearest the loss.
@@ -311,9 +307,9 @@ Status ElasticTrainer::on_step_end(TrainingSession& session, const StepReport& r
   const bool settled = session.timed() && since > 0;
   double slower = 1, twice = 0;
   if (settled && stage_ == Stage::kSurvey)
-    costs_->survey(session.timed_plan(), session.step_seconds(), session.thrift() == Thrift::kTime);
+    costs_->survey(session.timed_plan(), session.step_seconds());
   else if (settled)
-    slower = costs_->observe(session.timed_plan(), session.step_seconds(), session.thrift() == Thrift::kTime);
+    slower = costs_->observe(session.timed_plan(), session.step_seconds());
   if (settled && stage_ == Stage::kProbe)
     twice = costs_->spent_twice(session.timed_plan(), session.step_seconds());
   const double seconds = session.last_seconds() / slower;

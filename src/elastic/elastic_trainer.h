@@ -45,14 +45,13 @@ OptionTexts describe(const ElasticOptions& options);
 // The costs of training parts of `tensors`, without times yet.
 Result<std::unique_ptr<StepCosts>> make_step_costs(const TrainingSession& session,
                                                    std::vector<std::string> tensors);
-// The parts that a survey trains in turn. Together they are all tensors; those of a part lie all over the
-// network, so that each has a share of what is slow and what is not. The last is the last tensor alone, for
-// the time of a forward pass of which nothing is kept.
-// The last two keep activations, as later steps do: the third nearest the loss, and the last tensor.
+// The parts that a survey trains in turn, with Thrift::kOthers. Together they are all tensors; those of a
+// part lie side by side, so that each is seen with the activations kept that it reads, as in later steps, and
+// none needs the memory of all. The last is the last tensor alone, for the time of a forward pass of which
+// nothing is kept.
 std::vector<TensorMask> survey_parts(size_t tensors);
 // Without a budget of time or memory: everything, and the last tensor alone.
 std::vector<TensorMask> whole_survey_parts(size_t tensors);
-Thrift survey_thrift(size_t part, size_t parts);
 std::vector<std::string> names_of(const StepCosts& costs, const TensorMask& mask);
 
 // A training begins with a survey: a few steps that train parts of the tensors in turn and are timed, so

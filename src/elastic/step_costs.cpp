@@ -17,6 +17,8 @@ constexpr size_t kRemembered = 5;  // times of a node: enough for a median, few 
 // while it reads one byte from memory.
 constexpr double kFlopsPerByte = 16;
 constexpr char kAgain = '#';  // before the count of a key that was there before
+constexpr std::string_view kCopyOf =
+    "/again";                 // after the name of a node that is executed again (passes/recompute.h)
 constexpr char kLight = '~';  // after the key of a forward node before which nothing is trained
 
 using Bits = std::vector<uint64_t>;
@@ -176,34 +178,59 @@ void StepCosts::find_changes(const Graph& full) {
   }
 }
 
+// Nodes of the plan that make an activation which it makes again, or read one that it made again.
+std::set<std::string> StepCosts::beside_copies(const Plan& plan) const {
+  std::set<std::string_view> ours;
+  for (const NodeCost& node : nodes_) ours.insert(node.key);
+  const std::vector<std::string> keys = node_keys(plan.graph);
+  std::vector<bool> copy(plan.graph.num_values(), false);
+  std::set<std::string> copied, found;  // names of nodes, and keys
+  for (uint32_t n = 0; n < plan.graph.num_nodes(); ++n) {
+    const Node& node = plan.graph.nodes()[n];
+    if (ours.count(keys[n]) == 0 && node.name.ends_with(kCopyOf)) {
+      copied.insert(node.name.substr(0, node.name.size() - kCopyOf.size()));
+      for (ValueId v : node.outputs) {
+        if (v != kNoValue) copy[v.index] = true;
+      }
+    }
+    const bool reads = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                   [&](ValueId v) { return v != kNoValue && copy[v.index]; });
+    if (reads) found.insert(keys[n]);
+  }
+  for (uint32_t n = 0; n < plan.graph.num_nodes(); ++n) {
+    if (copied.count(plan.graph.nodes()[n].name) > 0) found.insert(keys[n]);
+  }
+  return found;
+}
+
 // Calls take(samples, seconds, always) for each node of the plan: where its times are held, the new one, and
 // whether every step executes it.
 template <typename Take>
-void StepCosts::for_each_time(Times& times, const Plan& plan, const std::map<std::string, double>& sums,
-                              const Take& take) {
+void StepCosts::for_each_time(const Plan& plan, const std::map<std::string, double>& sums, const Take& take) {
   const Bits mask = trained_by(plan);
+  const std::set<std::string> thrifty = beside_copies(plan);
   const auto light = [&](const NodeCost& node) { return node.always && !any(node.changed_by, mask); };
   const auto time_of = [&](const std::string& key) {  // views take none, nor does what was fused away
     const auto it = sums.find(key);
     return it == sums.end() ? 0.0 : it->second;
   };
   for (const NodeCost& node : nodes_) {
-    if (light(node)) take(times[node.key + kLight], time_of(node.key), true);
+    if (light(node)) take(times_[node.key + kLight], time_of(node.key), true);
   }
   std::map<std::string_view, const NodeCost*> by_key;
   for (const NodeCost& node : nodes_) by_key[node.key] = &node;
   for (const std::string& key : node_keys(plan.graph)) {
     const auto node = by_key.find(key);
     if (node != by_key.end() && light(*node->second)) continue;
+    Times& times = thrifty.count(key) > 0 ? thrifty_times_ : times_;
     take(times[key], time_of(key), node != by_key.end() && node->second->always);
   }
 }
 
-void StepCosts::survey(const Plan& plan, std::span<const double> seconds, bool keeps) {
-  for_each_time(keeps ? times_ : thrifty_times_, plan, sums_by_key(plan, seconds),
-                [](std::vector<double>& samples, double time, bool) {
-                  samples.assign(1, samples.empty() ? time : std::min(samples[0], time));
-                });
+void StepCosts::survey(const Plan& plan, std::span<const double> seconds) {
+  for_each_time(plan, sums_by_key(plan, seconds), [](std::vector<double>& samples, double time, bool) {
+    samples.assign(1, samples.empty() ? time : std::min(samples[0], time));
+  });
 }
 
 void StepCosts::end_survey() {
@@ -211,15 +238,14 @@ void StepCosts::end_survey() {
   take_times();
 }
 
-double StepCosts::observe(const Plan& plan, std::span<const double> seconds, bool keeps) {
+double StepCosts::observe(const Plan& plan, std::span<const double> seconds) {
   const std::map<std::string, double> sums = sums_by_key(plan, seconds);
   slower_ = how_slow(sums, trained_by(plan));
-  for_each_time(keeps ? times_ : thrifty_times_, plan, sums,
-                [this](std::vector<double>& samples, double time, bool always) {
-                  if (always && !samples.empty()) return;  // what others are measured by stays
-                  if (samples.size() == kRemembered) samples.erase(samples.begin());
-                  samples.push_back(time / slower_);
-                });
+  for_each_time(plan, sums, [this](std::vector<double>& samples, double time, bool always) {
+    if (always && !samples.empty()) return;  // what others are measured by stays
+    if (samples.size() == kRemembered) samples.erase(samples.begin());
+    samples.push_back(time / slower_);
+  });
   take_times();
   return slower_;
 }

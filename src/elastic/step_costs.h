@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,20 +31,20 @@ class StepCosts {
   // A survey: forgets all times, then is told what executions of plans for subsets took, step by step. Of
   // several times of a node the shortest counts: what else the machine did meanwhile only adds to them. (Not
   // the rounds of runtime/timing.h: these are steps of a training, which nobody can repeat to time them.)
+  // What is near an activation that a plan computes twice, to save memory, is faster there than in steps that
+  // keep it, since it is in the cache when it is read: such times count only for nodes that were not seen
+  // otherwise, scaled by what gradients take that were seen both ways.
   void begin_survey() {
     times_.clear();
     thrifty_times_.clear();
   }
-  // `keeps`: the plan keeps activations, as steps do; others compute them twice to save memory, which makes
-  // gradients faster (what they read is in the cache) and tells of each the time relative to the others:
-  // gradients that were seen both ways tell how much longer the rest take.
-  void survey(const Plan& plan, std::span<const double> seconds, bool keeps);
+  void survey(const Plan& plan, std::span<const double> seconds);
   void end_survey();
   // After a survey, the same to keep times up to date. Machines get faster and slower; nodes that every step
   // executes tell by how much, and the others are scaled by it: all times here are those of the machine as it
   // was in the survey. Of these, the median of the last few counts. Returns how much slower than in the
   // survey the machine was this time.
-  double observe(const Plan& plan, std::span<const double> seconds, bool keeps);
+  double observe(const Plan& plan, std::span<const double> seconds);
   // Of these seconds, what went into nodes that the step that trains everything does not have: activations
   // that this plan computes twice and that one keeps.
   double spent_twice(const Plan& plan, std::span<const double> seconds) const;
@@ -91,8 +92,8 @@ class StepCosts {
   std::vector<uint64_t> bits_of(const TensorMask& mask) const;
   std::vector<uint64_t> trained_by(const Plan& plan) const;
   template <typename Take>
-  void for_each_time(Times& times, const Plan& plan, const std::map<std::string, double>& sums,
-                     const Take& take);
+  void for_each_time(const Plan& plan, const std::map<std::string, double>& sums, const Take& take);
+  std::set<std::string> beside_copies(const Plan& plan) const;
   double how_slow(const std::map<std::string, double>& sums, const std::vector<uint64_t>& mask) const;
   double thrift_ratio() const;
   void find_uses(const Graph& full);
@@ -102,8 +103,8 @@ class StepCosts {
 
   std::vector<std::string> tensors_;
   std::vector<NodeCost> nodes_;
-  Times times_;          // of plans that keep activations, by key (and kLight): the last few
-  Times thrifty_times_;  // of others
+  Times times_;          // by key (and kLight): the last few
+  Times thrifty_times_;  // of nodes beside activations that their plan computes twice
   double slower_ = 1;    // at the last observation
 };
 

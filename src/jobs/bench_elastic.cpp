@@ -18,14 +18,12 @@ Result<std::string> ElasticAnswers::survey(int runs) {
   TrainingSession& session = *worker_.training;
   LIMBER_ASSIGN(costs_, make_step_costs(session, session.trainable()));
   session.set_timed(true);
-  const std::vector<TensorMask> parts = survey_parts(session.trainable().size());
-  for (size_t p = 0; p < parts.size(); ++p) {
-    const Thrift thrift = survey_thrift(p, parts.size());
-    LIMBER_TRY(session.set_trained(names_of(*costs_, parts[p]), thrift));
+  for (const TensorMask& part : survey_parts(session.trainable().size())) {
+    LIMBER_TRY(session.set_trained(names_of(*costs_, part), Thrift::kOthers));
     LIMBER_TRY(worker_.run());
     for (int i = 0; i < runs; ++i) {
       LIMBER_TRY(worker_.run());
-      costs_->survey(session.timed_plan(), session.step_seconds(), thrift == Thrift::kTime);
+      costs_->survey(session.timed_plan(), session.step_seconds());
     }
   }
   costs_->end_survey();
@@ -83,7 +81,7 @@ Status ElasticAnswers::observe(const TensorMask& mask) {
   session.set_timed(true);
   for (int i = 0; i < kObserved; ++i) {
     LIMBER_TRY(worker_.run());
-    costs_->observe(session.timed_plan(), session.step_seconds(), true);
+    costs_->observe(session.timed_plan(), session.step_seconds());
   }
   session.set_timed(false);
   return {};

@@ -455,13 +455,40 @@ RecomputableActivations recomputable_activations(const Graph& step) {
   return {found.cheap, found.values.size()};
 }
 
-Result<Graph> recompute_activations(const Graph& step, size_t count) {
+namespace {
+
+Result<Graph> made_twice(const Graph& step, std::span<const ValueId> values) {
   Graph graph = step;
-  std::vector<ValueId> values = recomputable(graph, backward_start(graph)).values;
-  values.resize(std::min(values.size(), count));
   LIMBER_TRY(recompute(graph, values, backward_start(graph)));
   update_early(graph);
   return graph;
+}
+
+}  // namespace
+
+Result<Graph> recompute_activations(const Graph& step, size_t count) {
+  const std::vector<ValueId> values = recomputable(step, backward_start(step)).values;
+  return made_twice(step, std::span(values).first(std::min(values.size(), count)));
+}
+
+Result<Graph> recompute_beyond(const Graph& step, std::span<const std::string> names) {
+  const std::set<std::string_view> wanted(names.begin(), names.end());
+  const NodeId backward = backward_start(step);
+  NodeId first = backward, last{0};
+  for (uint32_t n = 0; n < backward.index; ++n) {
+    for (ValueId v : step.node(NodeId{n}).inputs) {
+      if (v == kNoValue || wanted.count(step.value(v).name) == 0) continue;
+      first = std::min(first, NodeId{n});
+      last = NodeId{n};
+    }
+  }
+  const Recomputable found = recomputable(step, backward);
+  std::vector<ValueId> values;
+  for (size_t i = 0; i < found.values.size(); ++i) {
+    const NodeId maker = step.value(found.values[i]).producer;
+    if (i < found.cheap || maker < first || maker > last) values.push_back(found.values[i]);
+  }
+  return made_twice(step, values);
 }
 
 }  // namespace limber

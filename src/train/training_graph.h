@@ -79,5 +79,7 @@ struct RecomputableActivations {
 RecomputableActivations recomputable_activations(const Graph& step);
 // The step with `count` of them made twice.
 Result<Graph> recompute_activations(const Graph& step, size_t count);
+// All of them made twice but those between the first and the last layer that reads one of `names`.
+Result<Graph> recompute_beyond(const Graph& step, std::span<const std::string> names);
 
 }  // namespace limber

@@ -127,7 +127,13 @@ Result<std::unique_ptr<Session>> TrainingSession::compile_set(std::span<const st
   LIMBER_ASSIGN(const Graph graph, training_step(prepared_, names, options_.step, phase, channels));
   LIMBER_TRY(add_missing_state(graph, *params_));
   const RecomputableActivations twice = recomputable_activations(graph);
-  LIMBER_ASSIGN(auto plan, compile_step(graph, thrift == Thrift::kMemory ? twice.all : twice.cheap));
+  std::shared_ptr<const Plan> plan;
+  if (thrift == Thrift::kOthers) {
+    LIMBER_ASSIGN(const Graph smaller, recompute_beyond(graph, names));
+    LIMBER_ASSIGN(plan, compile_as_it_is(smaller));
+  } else {
+    LIMBER_ASSIGN(plan, compile_step(graph, thrift == Thrift::kMemory ? twice.all : twice.cheap));
+  }
   if (!within_limit(*plan)) {
     LIMBER_ASSIGN(plan, compile_within_limit(graph, twice, names.size()));
   }
@@ -148,8 +154,12 @@ bool TrainingSession::within_limit(const Plan& plan) const {
 
 Result<std::shared_ptr<const Plan>> TrainingSession::compile_step(const Graph& graph, size_t twice) {
   LIMBER_ASSIGN(const Graph smaller, recompute_activations(graph, twice));
+  return compile_as_it_is(smaller);
+}
+
+Result<std::shared_ptr<const Plan>> TrainingSession::compile_as_it_is(const Graph& graph) {
   CompileSettings how{.threads = options_.threads, .optimize = false, .assignment = assignment_};
-  LIMBER_ASSIGN(auto plan, compile(smaller, params_, backends_, how));
+  LIMBER_ASSIGN(auto plan, compile(graph, params_, backends_, how));
   if (assignment_ < 0) assignment_ = plan->assignment;
   return plan;
 }

@@ -53,6 +53,7 @@ enum class FeatureState : uint8_t {
 enum class Thrift : uint8_t {
   kTime,    // keeps activations, as far as TrainingOptions::memory_limit allows
   kMemory,  // computes everything twice that can be: up to one more forward pass
+  kOthers,  // the same, but keeps the activations of the layers that it trains and of those between them
 };
 
 // See UpdateEffect.
@@ -148,6 +149,7 @@ class TrainingSession {
   Result<std::unique_ptr<Session>> compile_set(std::span<const std::string> names, Phase phase, Thrift thrift,
                                                const TrainedChannels& channels);
   Result<std::shared_ptr<const Plan>> compile_step(const Graph& graph, size_t twice);
+  Result<std::shared_ptr<const Plan>> compile_as_it_is(const Graph& graph);
   Result<std::shared_ptr<const Plan>> compile_within_limit(const Graph& graph,
                                                            const RecomputableActivations& twice,
                                                            size_t tensors);

@@ -83,7 +83,7 @@ std::unique_ptr<StepCosts> surveyed_costs(TrainingSession& session) {
     const Plan& plan = **session.plan();
     std::vector<double> seconds;
     for (const Step& step : plan.steps) seconds.push_back(1 + step.flops + step.bytes);
-    costs->survey(plan, seconds, true);
+    costs->survey(plan, seconds);
   }
   costs->end_survey();
   EXPECT_TRUE(costs->complete());

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "backend/cpu/winograd.h"
+
 namespace limber {
 namespace {
 
@@ -147,11 +149,22 @@ onednn::MatMul matmul_of(const Layer& layer, const Timing& t) {
 
 bool is_conv(const Layer& layer, const Timing& t) { return layer.conv || t.variant == kAsConvolution; }
 
+bool is_own(const Layer& layer, const Timing& t) { return layer.conv && t.variant == kOwnWinograd; }
+
 std::vector<std::string> list(const Layer& layer, const Timing& t, onednn::Library& library) {
+  if (is_own(layer, t)) return {"simd:winograd"};
   return is_conv(layer, t) ? library.list(conv_of(layer, t)) : library.list(matmul_of(layer, t));
 }
 
-// Every way worth asking oneDNN about; indices and times are not yet filled in.
+// Is our Winograd worth it unmeasured? Weights are transformed in every run, which takes as long as some 25
+// tiles save; where weights do not change, oneDNN packs them ahead.
+bool many_tiles(const Layer& layer) {
+  constexpr int64_t kMany = 128;
+  const std::vector<int64_t>& dst = layer.conv->dst;
+  return layer.weights_change && dst.size() == 4 && dst[0] * ((dst[2] + 3) / 4) * ((dst[3] + 3) / 4) >= kMany;
+}
+
+// Every way worth asking oneDNN about, and our own; indices and times are not yet filled in.
 std::vector<Timing> ways(const Layer& layer, bool tune) {
   std::vector<Timing> out;
   if (layer.matmul) {
@@ -178,6 +191,8 @@ std::vector<Timing> ways(const Layer& layer, bool tune) {
   for (const auto& [src, dst] : formats) {
     out.push_back({.src = src, .dst = dst, .variant = kDirect});
     if (winograd && src == dst) out.push_back({.src = src, .dst = dst, .variant = kWinograd});
+    const Timing own{.src = src, .dst = dst, .variant = kOwnWinograd};
+    if ((tune || many_tiles(layer)) && has_winograd(conv_of(layer, own))) out.push_back(own);
   }
   return out;
 }
@@ -188,7 +203,9 @@ double estimate(const Layer& layer, const Timing& t, int threads) {
   // Per thread 50 GFLOP/s and 10 GB/s, and two microseconds to start: a server's core, roughly. Only how ways
   // relate matters. oneDNN's gemm implementations are taken to reach 60 % of its direct ones; in plain order
   // an image with more than the usual three or four channels costs about half the speed; brgemm wins ties.
+  // Winograd saves three quarters of the products and takes half of that for its transforms.
   double efficiency = 1;
+  if (is_own(layer, t)) efficiency = 1.6;
   if (t.impl.find("brg") != std::string::npos) efficiency = 1.02;
   if (t.impl.find("gemm") == 0) efficiency = 0.6;
   if (layer.conv && t.src == Format::kPlain && layer.conv->src[1] > 4) efficiency *= 0.5;
@@ -216,7 +233,8 @@ Result<bool> accurate(const Layer& layer, const onednn::Compiled& winograd, Timi
   direct.index = 0;
   auto exact = make_layer(layer, direct, library);
   if (!exact.ok()) return false;
-  LIMBER_ASSIGN(const double error, difference(library, winograd, *exact, layer.weights));
+  const bool gradient = pass_of(layer) == onednn::Pass::kBackwardWeights;
+  LIMBER_ASSIGN(const double error, difference(library, winograd, *exact, layer.weights, gradient));
   return error <= kWinogradTolerance;
 }
 
@@ -229,7 +247,7 @@ Result<std::vector<Timing>> measure(const Layer& layer, Timing way, onednn::Libr
     way.impl = names[static_cast<size_t>(i)];
     auto compiled = make_layer(layer, way, library);
     if (!compiled.ok()) continue;
-    const bool winograd = layer.conv && way.variant == kWinograd;
+    const bool winograd = layer.conv && way.variant != kDirect;
     if (winograd) {
       LIMBER_ASSIGN(const bool usable, accurate(layer, *compiled, way, library));
       if (!usable) continue;
@@ -280,6 +298,7 @@ std::optional<Layer> describe_layer(const Graph& g, const Node& node, bool weigh
   }
   const bool gradient = pass_of(layer) == onednn::Pass::kBackwardWeights;
   layer.weights = g.type(gradient ? node.outputs[0] : node.inputs[1]);
+  layer.weights_change = gradient || !weights_static;
   layer.cold_weights = !gradient && parameter_bytes(g) > kCacheBytes;
   layer.flops = op_def(node.op).flops(g, node);
   for (ValueId v : node.inputs) layer.bytes += v == kNoValue ? 0 : static_cast<double>(g.type(v).bytes());
@@ -299,6 +318,10 @@ Result<std::vector<Timing>> layer_timings(const Layer& layer, onednn::Library& l
 }
 
 Result<onednn::Compiled> make_layer(const Layer& layer, const Timing& t, onednn::Library& library) {
+  if (is_own(layer, t)) {
+    if (auto made = winograd_layer(conv_of(layer, t)); made && t.index == 0) return *std::move(made);
+    return unsupported("no Winograd kernel of our own for {}", onednn::key(*layer.conv));
+  }
   return is_conv(layer, t) ? library.create(conv_of(layer, t), t.index)
                            : library.create(matmul_of(layer, t), t.index);
 }

@@ -14,7 +14,8 @@ struct Layer {
   std::optional<onednn::MatMul> matmul;
   TensorType weights;  // their type, or that of their gradient
   bool has_residual = false;
-  bool cold_weights = false;  // the network's weights do not fit the inner caches: see time_kernel
+  bool cold_weights = false;    // the network's weights do not fit the inner caches: see time_kernel
+  bool weights_change = false;  // from run to run; or they are what is made
   double flops = 0;
   double bytes = 0;
 };
@@ -27,7 +28,7 @@ inline onednn::Pass pass_of(const Layer& layer) {
 std::optional<Layer> describe_layer(const Graph& graph, const Node& node, bool weights_static);
 
 // Variants of a layer.
-inline constexpr int kDirect = 0, kWinograd = 1;                          // convolution
+inline constexpr int kDirect = 0, kWinograd = 1, kOwnWinograd = 2;        // convolution
 inline constexpr int kMatMul = 0, kInnerProduct = 1, kAsConvolution = 2;  // matrix product
 
 // The best way per pair of formats: measured when `tune`, otherwise estimated from oneDNN's first choice.

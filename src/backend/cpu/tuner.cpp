@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kCacheVersion = 2;                     // of tune.json: goes up when entries mean something else
+constexpr int kCacheVersion = 3;                     // of tune.json: goes up when entries mean something else
 constexpr size_t kMaxCacheBytes = size_t{64} << 20;  // read of a file that anybody may have written
 
 // The whole file, or an empty object when it is missing, damaged or of another version.
@@ -230,40 +230,57 @@ Result<double> time_kernel(const onednn::Compiled& compiled, bool in_place, bool
   return time_quick(once, {.seconds = 0.012, .max_rounds = 60, .runs = 1, .warm_up = 1});
 }
 
-Result<double> difference(onednn::Library& library, const onednn::Compiled& a, const onednn::Compiled& b,
-                          const TensorType& weights) {
-  LIMBER_ASSIGN(const auto plain, random_buffer(weights.bytes(), 7));
-  std::vector<std::shared_ptr<Buffer>> results;
-  for (const onednn::Compiled* compiled : {&a, &b}) {
-    KernelIo io;
-    io.inputs.assign(4, nullptr);
-    std::vector<std::shared_ptr<Buffer>> kept;
-    for (size_t i = 0; i < compiled->input_bytes.size(); ++i) {
-      if (compiled->input_bytes[i] == 0) continue;
-      LIMBER_ASSIGN(auto buffer, random_buffer(compiled->input_bytes[i], 11 + i));
-      io.inputs[i] = buffer->data();
-      kept.push_back(std::move(buffer));
-    }
-    if (compiled->weights_layout != 0) {
-      LIMBER_ASSIGN(const onednn::Compiled packing,
-                    library.reorder(weights, kPlain, Layout{compiled->weights_layout}));
-      LIMBER_ASSIGN(const auto scratch, Buffer::allocate(packing.kernel->scratch_bytes()));
-      KernelIo pack{{plain->data()}, {const_cast<void*>(io.inputs[1])}, scratch->data()};
-      LIMBER_ASSIGN(const auto bound, packing.kernel->bind(std::move(pack)));
-      bound->run();
-    }
-    LIMBER_ASSIGN(auto output, random_buffer(compiled->output_bytes[0], 13));
-    LIMBER_ASSIGN(const auto scratch, Buffer::allocate(compiled->kernel->scratch_bytes()));
-    io.outputs = {output->data()};
-    io.scratch = scratch->data();
-    LIMBER_ASSIGN(const auto bound, compiled->kernel->bind(std::move(io)));
+namespace {
+
+// What one implementation makes of random data, weights and their gradient in plain layout.
+Result<std::shared_ptr<Buffer>> result_of(onednn::Library& library, const onednn::Compiled& compiled,
+                                          const TensorType& weights, bool gradient) {
+  const Layout packed{compiled.weights_layout};
+  const auto convert = [&](Layout from, const Buffer& src, Layout to, Buffer& dst) -> Status {
+    LIMBER_ASSIGN(const onednn::Compiled reorder, library.reorder(weights, from, to));
+    LIMBER_ASSIGN(const auto scratch, Buffer::allocate(reorder.kernel->scratch_bytes()));
+    LIMBER_ASSIGN(const auto bound, reorder.kernel->bind({{src.data()}, {dst.data()}, scratch->data()}));
     bound->run();
-    results.push_back(std::move(output));
+    return {};
+  };
+  KernelIo io;
+  io.inputs.assign(4, nullptr);
+  std::vector<std::shared_ptr<Buffer>> kept;
+  for (size_t i = 0; i < compiled.input_bytes.size(); ++i) {
+    if (compiled.input_bytes[i] == 0) continue;
+    const bool packs = i == 1 && !gradient && packed != kPlain;
+    LIMBER_ASSIGN(auto buffer, random_buffer(packs ? weights.bytes() : compiled.input_bytes[i], 11 + i));
+    if (packs) {
+      LIMBER_ASSIGN(auto target, Buffer::allocate(compiled.input_bytes[i]));
+      LIMBER_TRY(convert(kPlain, *buffer, packed, *target));
+      buffer = std::move(target);
+    }
+    io.inputs[i] = buffer->data();
+    kept.push_back(std::move(buffer));
   }
+  LIMBER_ASSIGN(auto output, random_buffer(compiled.output_bytes[0], 13));
+  LIMBER_ASSIGN(const auto scratch, Buffer::allocate(compiled.kernel->scratch_bytes()));
+  io.outputs = {output->data()};
+  io.scratch = scratch->data();
+  LIMBER_ASSIGN(const auto bound, compiled.kernel->bind(std::move(io)));
+  bound->run();
+  if (!gradient || packed == kPlain) return output;
+  LIMBER_ASSIGN(auto plain, Buffer::allocate(weights.bytes()));
+  LIMBER_TRY(convert(packed, *output, kPlain, *plain));
+  return plain;
+}
+
+}  // namespace
+
+Result<double> difference(onednn::Library& library, const onednn::Compiled& a, const onednn::Compiled& b,
+                          const TensorType& weights, bool gradient) {
+  LIMBER_ASSIGN(const auto x_buffer, result_of(library, a, weights, gradient));
+  LIMBER_ASSIGN(const auto y_buffer, result_of(library, b, weights, gradient));
+  const size_t count = (gradient ? weights.bytes() : a.output_bytes[0]) / sizeof(float);
   double most = 0, largest = 0;
-  const auto* x = reinterpret_cast<const float*>(results[0]->data());
-  const auto* y = reinterpret_cast<const float*>(results[1]->data());
-  for (size_t i = 0; i < a.output_bytes[0] / sizeof(float); ++i) {
+  const auto* x = reinterpret_cast<const float*>(x_buffer->data());
+  const auto* y = reinterpret_cast<const float*>(y_buffer->data());
+  for (size_t i = 0; i < count; ++i) {
     most = std::max(most, std::abs(static_cast<double>(x[i]) - y[i]));
     largest = std::max(largest, std::abs(static_cast<double>(y[i])));
   }

@@ -56,8 +56,9 @@ class Tuner {
 Result<double> time_kernel(const onednn::Compiled& compiled, bool in_place, bool cold_weights);
 
 // Relative difference (max |a-b| / max |b|) of two implementations of one layer on the same random data.
-// Both must have the same formats. `type` is the type of the weights.
+// Both must have the same formats. `weights` is the type of the weights, which are output 0 of a `gradient`
+// and input 1 of others.
 Result<double> difference(onednn::Library& library, const onednn::Compiled& a, const onednn::Compiled& b,
-                          const TensorType& weights);
+                          const TensorType& weights, bool gradient);
 
 }  // namespace limber

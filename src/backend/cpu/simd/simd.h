@@ -114,6 +114,26 @@ struct AttentionMask {
   int64_t row = 0, col = 0;     // strides; col is 0 or 1
 };
 
+// The images of a batch whose channels lie in blocks of `block` side by side: every pixel has one of each.
+struct WinogradImages {
+  int64_t height, width, channels;
+  int64_t image, pixel;         // elements from one image and from one pixel to the next
+  int64_t block, block_stride;  // channels side by side; elements from one such block to the next
+};
+
+inline constexpr int64_t kWinogradFrequencies = 36;
+inline constexpr int64_t kWinogradGap = 16;  // floats between what belongs to one frequency and to the next
+// A convolution with 3x3 taps and stride 1, in tiles of 4x4 results. Channels are whole vectors of 16.
+struct WinogradShape {
+  WinogradImages src, dst;
+  int64_t pad[2];                 // pixels before the first row and column
+  int64_t tiles[2];               // down and across
+  int64_t chunk;                  // tiles that are worked on at a time
+  int64_t weight_in, weight_out;  // elements of the weights from one channel of src and dst to the next
+  bool turned;                    // the taps are read from the last to the first
+  bool sum, relu;                 // y += the result; then max(0, y)
+};
+
 struct SimdTable {
   const char* name;
   int lanes;  // floats of a vector
@@ -188,6 +208,22 @@ struct SimdTable {
   // `effect`, where it is not null, gets the sums of UpdateEffect over these elements.
   void (*sgd)(const SgdStep& step, float* w, const float* dw, float* velocity, int64_t n, float* effect);
   void (*adam)(const AdamStep& step, float* w, const float* dw, float* m, float* v, int64_t n, float* effect);
+
+  // Floats of scratch memory one worker needs.
+  int64_t (*winograd_scratch)(const WinogradShape& shape);
+  // Transformed weights of channels [begin, end) of src: u[frequency][src channels][dst channels].
+  void (*winograd_weights)(const WinogradShape& shape, const float* w, int64_t begin, int64_t end, float* u);
+  // Tiles [begin, end) of all images, tile by tile and image by image. `bias`, by channel of dst, may be
+  // null.
+  void (*winograd_forward)(const WinogradShape& shape, const float* x, const float* u, const float* bias,
+                           float* y, int64_t begin, int64_t end, float* scratch);
+  // The same tiles' part of the gradient of u, added to `sums`.
+  void (*winograd_gradient)(const WinogradShape& shape, const float* x, const float* dy, int64_t begin,
+                            int64_t end, float* sums, float* scratch);
+  // The gradient of the weights of channels [begin, end) of src from the total of `parts` sums, which lie one
+  // after the other.
+  void (*winograd_weight_gradients)(const WinogradShape& shape, const float* sums, int64_t parts,
+                                    int64_t begin, int64_t end, float* dw);
 };
 
 // The tables this machine can run, best first, ended by nullptr.

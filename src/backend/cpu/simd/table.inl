@@ -27,6 +27,7 @@ namespace {
 #include "backend/cpu/simd/move.inl"
 #include "backend/cpu/simd/attention.inl"
 #include "backend/cpu/simd/training.inl"
+#include "backend/cpu/simd/winograd.inl"
 // clang-format on
 
 constexpr SimdTable make_table() {
@@ -39,6 +40,7 @@ constexpr SimdTable make_table() {
   fill_move(t);
   fill_attention(t);
   fill_training(t);
+  fill_winograd(t);
   return t;
 }
 constexpr SimdTable kTable = make_table();
