@@ -23,6 +23,8 @@ constexpr double kFrozenTrial = 0.3;  // of the trial: exits learn by themselves
 constexpr double kMostTime = 0.85, kMostTuned = 0.7;
 constexpr double kDense = 0.4;      // of teaching: exits have all their weights before the best are kept
 constexpr int kStageRounds = 5;     // of a stage: after each its accuracy is looked at
+constexpr double kLooking = 0.1;    // of the time of stages: what looking takes, at most
+constexpr size_t kLeastLooked = 4;  // batches, however long they take
 constexpr double kLeastTime = 0.2;  // what is known before is too little to leave with, and costs every image
 
 ExitOutcomes outcomes_of(const ExitOutcomes& all, std::span<const ExitPlace> places,
@@ -186,13 +188,17 @@ class ExitFinder {
   }
 
   Result<ExitOutcomes> judge(std::vector<ExitPlace>& places) {
-    const int64_t batch = held_.images.empty() ? 1 : held_.images[0].shape().dim(0);
+    LIMBER_ASSIGN(ExitOutcomes outcomes, judge(held_));
+    for (size_t p = 0; p < places.size(); ++p) places[p].accuracy = share_correct(outcomes.endings[p]);
+    return outcomes;
+  }
+
+  Result<ExitOutcomes> judge(const EvaluationSet& set) {
+    const int64_t batch = set.images.empty() ? 1 : set.images[0].shape().dim(0);
     LIMBER_ASSIGN(const auto runner,
                   ExitRunner::create(model_, report_.variant, backends_,
                                      {.batch = batch, .threads = options_.teaching.trainer.threads}));
-    LIMBER_ASSIGN(ExitOutcomes outcomes, judge_exits(*runner, held_));
-    for (size_t p = 0; p < places.size(); ++p) places[p].accuracy = share_correct(outcomes.endings[p]);
-    return outcomes;
+    return judge_exits(*runner, set);
   }
 
   Status probe() {
@@ -237,7 +243,9 @@ class ExitFinder {
       LIMBER_ASSIGN(report_.variant, add_tuned_blocks(model_, tuned_));
       LIMBER_TRY(tune(options_.trial_share - frozen, ExitPhase::kTrying));
     }
+    const double start = now_seconds();
     LIMBER_ASSIGN(const ExitOutcomes outcomes, judge(report_.tried));
+    judging_s_ = now_seconds() - start;
     // Blocks that learn for one exit alone are of no use to those behind it, which learn in their turn: all
     // do.
     if (options_.tune && !together) tuned_ = static_cast<int>(model_.blocks.size()) - 1;
@@ -296,6 +304,8 @@ class ExitFinder {
   Status tune_in_stages(double share) {
     const double end = now_seconds() + share * options_.teaching.seconds;
     const size_t endings = model_.exits.size() + 1;
+    choose_looked_at(kLooking * share * options_.teaching.seconds /
+                     static_cast<double>(endings * kStageRounds));
     for (size_t ending = 0; ending < endings && !stopped(); ++ending) {
       const double left = std::max(0.0, end - now_seconds()) / static_cast<double>(endings - ending);
       LIMBER_TRY(tune_stage(ending, left));
@@ -309,20 +319,19 @@ class ExitFinder {
     const double start = now_seconds();
     ExitStage stage{.after = ending < model_.exits.size() ? model_.exits[ending].after
                                                           : static_cast<int>(model_.blocks.size())};
-    LIMBER_ASSIGN(best_, accuracies());
     for (int round = 0; round < kStageRounds && !stopped(); ++round) {
       if (round == kStageRounds / 2 && ending < model_.exits.size()) LIMBER_TRY(keep_weights(ending));
       const double left = std::max(0.0, start + seconds - now_seconds());
       const bool back = options_.order == TuningOrder::kStagesBack && ending > 0 && round + 1 < kStageRounds;
       LIMBER_ASSIGN(const bool kept, tune_round(ending, back, left / (kStageRounds - round), round));
       stage.taken_back += kept ? 0 : 1;
-      LIMBER_ASSIGN(const std::vector<double> now, accuracies());
-      stage.accuracy = now[ending];
+      stage.accuracy = last_[ending];
       const bool sparse = options_.kept_weights >= 1 || round >= kStageRounds / 2;
       if (sparse && !back && stage.accuracy >= accuracy_ - options_.max_drop) break;
     }
     stage.seconds = now_seconds() - start;
     report_.stages.push_back(stage);
+    best_ = last_;
     return {};
   }
 
@@ -337,17 +346,20 @@ class ExitFinder {
     {
       LIMBER_ASSIGN(const auto teacher, make_exit_tuner(model_, report_.variant, targets_, backends_,
                                                         trainer_options(), TuningStage{ending, back}));
-      if (teacher == nullptr) return true;
+      if (teacher == nullptr) {
+        LIMBER_ASSIGN(last_, accuracies());
+        return true;
+      }
       const TeachingPart part{static_cast<double>(round) / kStageRounds, (round + 1.0) / kStageRounds};
       const double share = seconds / options_.teaching.seconds / (part.until - part.from);
       LIMBER_TRY(teach_with(*teacher, share, options_.tuning_rate, ExitPhase::kTuning, part));
     }
+    LIMBER_ASSIGN(last_, accuracies());
     if (!back) return true;
-    LIMBER_ASSIGN(const std::vector<double> now, accuracies());
     const bool worse = !std::equal(best_.begin(), best_.begin() + static_cast<std::ptrdiff_t>(ending),
-                                   now.begin(), std::less_equal<>());
+                                   last_.begin(), std::less_equal<>());
     if (!worse) {
-      best_ = now;
+      best_ = last_;
       return true;
     }
     for (const auto& [name, tensor] : before) {
@@ -357,10 +369,18 @@ class ExitFinder {
     return false;
   }
 
+  // As many of the images held out as can be judged in so many seconds.
+  void choose_looked_at(double seconds) {
+    const auto all = held_.images.size();
+    const auto affordable = static_cast<size_t>(static_cast<double>(all) * seconds / judging_s_);
+    const size_t count = std::min(all, std::max(affordable, kLeastLooked));
+    looked_at_.images.assign(held_.images.begin(), held_.images.begin() + static_cast<std::ptrdiff_t>(count));
+    looked_at_.labels.assign(held_.labels.begin(), held_.labels.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+
   // Of exits, by their places, and the end of the model.
   Result<std::vector<double>> accuracies() {
-    std::vector<ExitPlace> places(model_.exits.size());
-    LIMBER_ASSIGN(const ExitOutcomes outcomes, judge(places));
+    LIMBER_ASSIGN(const ExitOutcomes outcomes, judge(looked_at_));
     std::vector<double> shares;
     for (const ExitOutcomes::Ending& ending : outcomes.endings) shares.push_back(share_correct(ending));
     return shares;
@@ -377,7 +397,11 @@ class ExitFinder {
   int tuned_ = 0;             // so many blocks
   double accuracy_ = 0;       // of the model
   std::vector<bool> sparse_;  // by exit: only the weights that are kept are left
-  std::vector<double> best_;  // accuracies of endings that stages before this one reached
+  // Of stages: images their accuracies are of, what judging all takes, and accuracies of the endings that the
+  // stages before reached, and now.
+  EvaluationSet looked_at_;
+  double judging_s_ = 0;
+  std::vector<double> best_, last_;
   ExitReport report_;
 };
 
