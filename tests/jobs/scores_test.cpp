@@ -1,6 +1,8 @@
 // From outputs to classes.
 #include "jobs/scores.h"
 
+#include <cmath>
+
 #include "jobs/classification.h"
 #include "tests/data/files.h"
 
