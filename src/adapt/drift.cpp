@@ -318,7 +318,7 @@ void DriftDetector::end_settling() {
   for (size_t i = 0; i < kFrameFeatures; ++i) {
     // What classes do weighs more where all else varies less.
     const float calm = std::sqrt(home.variance[i] / std::max(here.variance[i], 1e-2F));
-    tolerate(i, 2 * class_shift_[i] * std::clamp(calm, 1.F, kMostCalm) + uncertainty);
+    tolerate(i, 3 * class_shift_[i] * std::clamp(calm, 1.F, kMostCalm) + uncertainty);
   }
   find_way_back(here, uncertainty);
 }

@@ -36,7 +36,7 @@ struct DriftOptions {
   double frames_per_alarm = 1e6;  // false alarms are at least so far apart, on average
   double tolerated = 0.15;        // shifts in deviations that are never drift; more where classes cause more
   int64_t settle = 128;           // frames after an alarm that show what the new domain is like
-  double same_domain = 0.5;       // distance below which a domain is one that was seen before
+  double same_domain = 0.35;      // distance below which a domain is one that was seen before
   size_t max_domains = 64;        // that are remembered; beyond, the one met longest ago is forgotten
 };
 Status check(const DriftOptions& options);

@@ -130,10 +130,10 @@ TEST(DriftDetector, DomainsAreKnownWhenTheyComeBack) {
 
 // A shift that single features hardly show.
 TEST(DriftDetector, TheWayBackToTheSourceIsSeenByAllFeaturesTogether) {
-  const size_t where[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13};
+  const size_t where[] = {0, 2, 4, 6, 8, 10, 12};
   int64_t longest = 0;
   for (uint64_t seed = 1; seed <= 4; ++seed) {
-    FakeWorld world(seed);
+    FakeWorld world(seed, 0);
     DriftDetector detector = detector_for(world);
     const auto until_alarm = [&](double shift, int64_t most) {
       for (int64_t i = 1; i <= most; ++i) {
