@@ -15,14 +15,14 @@ class GateInserter {
   GateInserter(Graph& graph, const GateOptions& options)
       : graph_(graph), options_(options), readers_(graph.readers()) {}
 
-  Result<std::vector<Gate>> run() {
+  Result<std::vector<FilterGate>> run() {
     const auto count = static_cast<uint32_t>(graph_.num_nodes());
-    std::vector<Gate> gates;
+    std::vector<FilterGate> gates;
     std::vector<std::string> values;  // names stay when numbers change
     for (uint32_t n = 0; n < count; ++n) {
       const Node conv = graph_.node(NodeId{n});
       if (!is_gated(conv)) continue;
-      LIMBER_ASSIGN(Gate gate, make_gate(conv));
+      LIMBER_ASSIGN(FilterGate gate, make_gate(conv));
       LIMBER_TRY(multiply(behind_norm(conv.outputs[0]), gate.value, conv));
       values.push_back(graph_.value(gate.value).name);
       gates.push_back(std::move(gate));
@@ -46,13 +46,13 @@ class GateInserter {
     return reader.op == OpKind::kBatchNorm && reader.inputs[0] == v ? reader.outputs[0] : v;
   }
 
-  Result<Gate> make_gate(const Node& conv) {
+  Result<FilterGate> make_gate(const Node& conv) {
     const std::string layer = graph_.value(conv.inputs[1]).name, name = "gate/" + layer;
     const TensorType x = graph_.type(conv.inputs[0]);
     const Dim channels = x.shape[1], filters = graph_.type(conv.inputs[1]).shape[0];
     std::vector<int64_t> space;
     for (int axis = 2; axis < x.rank(); ++axis) space.push_back(axis);
-    Gate gate{layer, name + "/weight", name + "/bias", kNoValue};
+    FilterGate gate{layer, name + "/weight", name + "/bias", kNoValue};
     const ValueId weight = graph_.add_parameter(gate.weight, {DType::kF32, Shape{channels, filters}});
     const ValueId bias = graph_.add_parameter(gate.bias, {DType::kF32, Shape{filters}});
     gate.weight = graph_.value(weight).name;
@@ -102,19 +102,19 @@ class GateInserter {
 
 }  // namespace
 
-Result<std::vector<Gate>> insert_gates(Graph& graph, const GateOptions& options) {
+Result<std::vector<FilterGate>> insert_gates(Graph& graph, const GateOptions& options) {
   if (options.kept && !(*options.kept > 0 && *options.kept <= 1)) {
     return invalid("the share {} of the filters is to be kept, expected more than 0 and at most 1",
                    *options.kept);
   }
   Graph gated = graph;
-  LIMBER_ASSIGN(std::vector<Gate> gates, GateInserter(gated, options).run());
+  LIMBER_ASSIGN(std::vector<FilterGate> gates, GateInserter(gated, options).run());
   graph = std::move(gated);
   return gates;
 }
 
-Status open_gates(const Graph& graph, const std::vector<Gate>& gates, Parameters& params) {
-  for (const Gate& gate : gates) {
+Status open_gates(const Graph& graph, const std::vector<FilterGate>& gates, Parameters& params) {
+  for (const FilterGate& gate : gates) {
     LIMBER_ASSIGN(Tensor weight, Tensor::zeros(graph.type(*graph.find(gate.weight))));
     LIMBER_ASSIGN(Tensor bias, Tensor::zeros(graph.type(*graph.find(gate.bias))));
     std::fill(bias.data<float>().begin(), bias.data<float>().end(), 1.0f);

@@ -16,7 +16,7 @@ struct GateOptions {
   std::optional<double> kept;
 };
 
-struct Gate {
+struct FilterGate {
   std::string layer;         // the weights of the convolution, by name
   std::string weight, bias;  // of the gate: f32[C,O] and f32[O] for C input channels and O filters
   ValueId value;             // f32[N,O], 0 or more; after choosing, where filters are chosen
@@ -27,9 +27,9 @@ struct Gate {
 // space of what the convolution reads. New parameters are named after the convolution's weights,
 // "gate/<weights>/weight" and "gate/<weights>/bias". kInvalidArgument when there is no such convolution, or
 // when the share is not above 0 and at most 1; the graph is unchanged then.
-Result<std::vector<Gate>> insert_gates(Graph& graph, const GateOptions& options = {});
+Result<std::vector<FilterGate>> insert_gates(Graph& graph, const GateOptions& options = {});
 
 // Sets weights to 0 and biases to 1: every gate is 1, and the graph computes what it did before, to the bit.
-Status open_gates(const Graph& graph, const std::vector<Gate>& gates, Parameters& params);
+Status open_gates(const Graph& graph, const std::vector<FilterGate>& gates, Parameters& params);
 
 }  // namespace limber

@@ -32,7 +32,7 @@ constexpr std::string_view kGatedNet = R"(
 
 struct Gated {
   Graph graph;
-  std::vector<Gate> gates;
+  std::vector<FilterGate> gates;
   TensorMap tensors;
 };
 
@@ -48,7 +48,7 @@ Gated gated(const GateOptions& options, bool open) {
   Parameters params;
   EXPECT_TRUE(open_gates(made.graph, made.gates, params).ok());
   Random random(9);
-  for (const Gate& gate : made.gates) {
+  for (const FilterGate& gate : made.gates) {
     for (const std::string& name : {gate.weight, gate.bias}) {
       Tensor tensor = *params.writable(name);
       if (!open) {
