@@ -307,19 +307,15 @@ void ServedModel::deploy() {
 }
 
 void ServedModel::tick(const Surroundings& around) {
-  double overhead = 0, size = 1, quickest_s = 0;
+  const Slowdown slowdown = meter_.read(around.now).within(options_.governor.budget_s);
+  double overhead = 0, size = 1;
   std::string active;
   {
     const std::lock_guard lock(mutex_);
+    slowdown_ = slowdown;
     overhead = overhead_s_;
     size = size_;
-    quickest_s = warm_->variants.front()->seconds();
     active = warm_->active->name();
-  }
-  const Slowdown slowdown = meter_.read(around.now, options_.governor.budget_s - overhead, size * quickest_s);
-  {
-    const std::lock_guard lock(mutex_);
-    slowdown_ = slowdown;
   }
   stats_->tick(around.now, unix_seconds(), around.load, around.expected_load, active);
   const std::lock_guard lock(control_mutex_);

@@ -23,7 +23,7 @@ void SlowdownMeter::add(double now, double estimated_s, double actual_s) {
   count_ = std::min(count_ + 1, kWindow);
 }
 
-Slowdown SlowdownMeter::read(double now, double budget_s, double quickest_s) {
+Slowdown SlowdownMeter::read(double now) {
   const std::lock_guard lock(mutex_);
   // The newest first.
   const auto each_recent = [&](auto&& use) {
@@ -33,15 +33,12 @@ Slowdown SlowdownMeter::read(double now, double budget_s, double quickest_s) {
     }
   };
   ratios_.clear();
-  size_t newest_count = 0;
-  each_recent([&](const Sample& s) {
-    ratios_.push_back(s.actual_s / s.estimated_s);
-    if (now - s.time <= kNewestAge || ratios_.size() <= kNewest) newest_count = ratios_.size();
-  });
+  each_recent([&](const Sample& s) { ratios_.push_back(s.actual_s / s.estimated_s); });
   last_.samples = ratios_.size();
   if (ratios_.empty()) return last_;
   std::vector<double>& values = scratch_;
-  values.assign(ratios_.begin(), ratios_.begin() + static_cast<std::ptrdiff_t>(newest_count));
+  values.assign(ratios_.begin(),
+                ratios_.begin() + static_cast<std::ptrdiff_t>(std::min(kNewest, ratios_.size())));
   const double newest = quantile(values, 0.5);
   const double median = quantile(ratios_, 0.5);
   // Of a normal distribution: a standard deviation is 0.74 of the distance between the quartiles, and the
@@ -50,12 +47,8 @@ Slowdown SlowdownMeter::read(double now, double budget_s, double quickest_s) {
   last_.slowdown = std::max(median, newest);
   last_.error = 0.93 * quartiles / std::sqrt(static_cast<double>(last_.samples)) / std::max(median, 1e-9);
   values.clear();
-  const double bearable_s = budget_s - median * quickest_s;
-  each_recent([&](const Sample& s) {
-    const double lost_s = s.actual_s - median * s.estimated_s;
-    if (lost_s <= bearable_s) values.push_back(lost_s);
-  });
-  last_.stall_s = values.empty() ? 0 : std::max(0.0, quantile(values, 0.95));
+  each_recent([&](const Sample& s) { values.push_back(s.actual_s - median * s.estimated_s); });
+  last_.stall_s = std::max(0.0, quantile(values, 0.95));
   return last_;
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <limits>
 #include <mutex>
 #include <vector>
 
@@ -15,10 +14,10 @@ namespace limber {
 // What a variant takes on this machine now: slowdown · (what the table says) + stall.
 //
 // Slowdown is the median of actual by estimated. Sharing a core, a lower clock, cold caches: all work
-// suffers. Stall is what nineteen of twenty requests stay below beside that, in seconds, of those that a
-// quicker variant could mend. Being put off a core for a time slice costs a quick variant as much as a slow
-// one, so it must not be taken for a factor: after a switch to a quick variant it would look as if the
-// machine had become slower still, and nothing would lead back.
+// suffers. Stall is what nineteen of twenty requests stay below beside that, in seconds. Being put off a core
+// for a time slice costs a quick variant as much as a slow one, so it must not be taken for a factor: after a
+// switch to a quick variant it would look as if the machine had become slower still, and nothing would lead
+// back.
 struct Slowdown {
   double slowdown = 1;
   double stall_s = 0;
@@ -26,28 +25,32 @@ struct Slowdown {
   double error = 0;    // standard error of the median, as a share of it
 
   double predict(double estimated_s) const { return slowdown * estimated_s + stall_s; }
+  // As it is to be judged by within a budget. Stalls of more than half of it are nothing that a quicker
+  // variant makes up for: they would drive every request to the quickest one, which misses as often and is
+  // right less often.
+  Slowdown within(double budget_s) const {
+    Slowdown bounded = *this;
+    bounded.stall_s = std::min(stall_s, 0.5 * budget_s);
+    return bounded;
+  }
 };
 
-// Remembers the requests of the last kMaxAge, kWindow of them at most. Any thread may use it.
+// Remembers the last requests, as many as kWindow and no older than kMaxAge. Any thread may use it.
 class SlowdownMeter {
  public:
+  // Requests: enough for a ninth decile, and what 128 requests a second bring within kMaxAge.
+  static constexpr size_t kWindow = 64;
   // Seconds. Long enough for a few requests of a slow stream, short enough to have forgotten an idle machine
   // within the second in which a server must react.
   static constexpr double kMaxAge = 0.5;
-  // Requests: what 4,000 a second bring within kMaxAge. Fewer would make each look at a busy stream a new
-  // draw of a few milliseconds, and the worst of twenty draws a second decide.
-  static constexpr size_t kWindow = 2048;
   // The newest requests have a say of their own: when they took longer than the rest, that is believed, or
-  // half of kMaxAge would pass before a neighbour shows in the median. Two looks of the server long, and as
-  // many as give a median that one or two stalls do not move.
-  static constexpr double kNewestAge = 0.1;
+  // half of kMaxAge would pass before a neighbour shows in the median. As few as give a median that one or
+  // two stalls do not move.
   static constexpr size_t kNewest = 9;
 
   void add(double now, double estimated_s, double actual_s);
-  // Of what is remembered; where that is nothing, as it was when it was last known. A request that lost more
-  // than `budget_s` leaves beside the quickest variant, which takes `quickest_s`, is late whatever serves it:
-  // it says nothing about what should, and has no part in the stall.
-  Slowdown read(double now, double budget_s = std::numeric_limits<double>::infinity(), double quickest_s = 0);
+  // Of what is remembered; where that is nothing, as it was when it was last known.
+  Slowdown read(double now);
 
  private:
   struct Sample {
@@ -57,7 +60,7 @@ class SlowdownMeter {
   std::array<Sample, kWindow> ring_;
   size_t next_ = 0, count_ = 0;
   Slowdown last_;
-  std::vector<double> ratios_, scratch_;  // kept for their memory
+  std::vector<double> ratios_, scratch_;
 };
 
 // How slowdown goes with the load that others put on the machine: a line, fitted online by recursive least

@@ -83,7 +83,7 @@ class PlayedServer {
       ended_.pop_front();
     }
     while (!came_.empty() && came_.front() < now - 1) came_.pop_front();
-    slowdown_ = meter_.read(now, kBudget_s, governor_.index().point(3).latency_s);
+    slowdown_ = meter_.read(now).within(kBudget_s);
     const auto rate = static_cast<double>(came_.size());
     outcome_.switches += governor_.decide({.now = now, .slowdown = slowdown_, .rate = rate}).changed ? 1 : 0;
   }

@@ -252,32 +252,6 @@ TEST(Slowdown, WhatIsNewAndWorseIsBelievedSoon) {
   EXPECT_DOUBLE_EQ(meter.read(0.80).slowdown, 3);
 }
 
-// A thousand requests a second: a neighbour's turn of 20 ms is a sixteenth of what is remembered, and not a
-// machine that became three times as slow.
-TEST(Slowdown, AFewMillisecondsOfABusyStreamDecideNothing) {
-  SlowdownMeter meter;
-  for (int i = 0; i < 500; ++i) meter.add(0.001 * i, 0.002, i >= 440 && i < 460 ? 0.006 : 0.002);
-  const Slowdown s = meter.read(0.46);
-  EXPECT_GT(s.samples, 400U);
-  EXPECT_DOUBLE_EQ(s.slowdown, 1);
-  EXPECT_DOUBLE_EQ(s.stall_s, 0);
-  // A tenth of a second of it is one.
-  for (int i = 500; i < 600; ++i) meter.add(0.001 * i, 0.002, 0.006);
-  EXPECT_DOUBLE_EQ(meter.read(0.6).slowdown, 3);
-}
-
-// Nine of ten requests lose nothing or little, one more than any variant makes up for: that one is lost
-// whoever serves it, so what the others lose is what counts.
-TEST(Slowdown, WhatNobodyCouldSaveIsNoStall) {
-  SlowdownMeter meter;
-  for (int i = 0; i < 100; ++i)
-    meter.add(0.004 * i, 0.002, 0.002 + (i % 10 == 0 ? 0.020 : i % 10 < 3 ? 0.003 : 0));
-  EXPECT_NEAR(meter.read(0.4).stall_s, 0.020, 1e-12);
-  EXPECT_NEAR(meter.read(0.4, 0.015, 0.001).stall_s, 0.003, 1e-12);
-  EXPECT_NEAR(meter.read(0.4, 0.003, 0.001).stall_s, 0, 1e-12);  // 3 ms and the quickest's 1 are too much
-  EXPECT_EQ(meter.read(0.4, 0.0005, 0.001).stall_s, 0);          // nothing can be saved
-}
-
 TEST(Slowdown, SaysHowSureItIs) {
   Random random(7);
   SlowdownMeter quiet, restless;
