@@ -55,7 +55,7 @@ TEST(Doctor, KnowsTheTuneCache) {
   EXPECT_FALSE(damaged.readable);
   const TuneCacheInfo good = inspect_tune_cache(folder.write(
       "good.json",
-      R"({"version":2,"machines":{"x":{"layers":{"a":[],"b":[]},"reorders":{"c":1.0},"plans":{}},"y":{}}})"));
+      R"({"version":3,"machines":{"x":{"layers":{"a":[],"b":[]},"reorders":{"c":1.0},"plans":{}},"y":{}}})"));
   EXPECT_TRUE(good.readable);
   EXPECT_EQ(good.machines, 2);
   EXPECT_EQ(good.entries, 3);
