@@ -5,6 +5,9 @@
 #include <numeric>
 
 #include "adapt/estimate.h"
+#include "adapt/methods/batch_norm.h"
+#include "adapt/methods/shot.h"
+#include "adapt/methods/tent.h"
 #include "base/clock.h"
 #include "base/parallel.h"
 #include "data/corruptions.h"
@@ -354,11 +357,16 @@ Status check(const AdaptJobOptions& options) {
   return adapt::check(options.drift);
 }
 
-std::vector<std::string> adapt_strategies() { return {"none"}; }
+std::vector<std::string> adapt_strategies() { return {"none", "bn", "onda", "tent", "shot-im", "shot"}; }
 
 Result<std::unique_ptr<adapt::Strategy>> make_strategy(const std::string& name,
-                                                       adapt::AdaptedModel /*model*/) {
+                                                       const adapt::AdaptedModel& model) {
   if (name == "none") return std::unique_ptr<adapt::Strategy>(std::make_unique<adapt::Frozen>());
+  if (name == "bn") return adapt::BatchNormStatistics::create(model, {});
+  if (name == "onda") return adapt::Onda::create(model, {});
+  if (name == "tent") return adapt::Tent::create(model, {});
+  if (name == "shot-im") return adapt::Shot::create(model, adapt::shot_im());
+  if (name == "shot") return adapt::Shot::create(model, adapt::shot_with_labels());
   return no_such("strategy", name, adapt_strategies());
 }
 

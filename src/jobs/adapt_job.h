@@ -31,7 +31,8 @@ Status check(const AdaptJobOptions& options);
 
 // Names that AdaptJobOptions::strategy may be.
 std::vector<std::string> adapt_strategies();
-Result<std::unique_ptr<adapt::Strategy>> make_strategy(const std::string& name, adapt::AdaptedModel model);
+Result<std::unique_ptr<adapt::Strategy>> make_strategy(const std::string& name,
+                                                       const adapt::AdaptedModel& model);
 
 struct AdaptAlarm {
   int64_t frame = 0, since = 0;

@@ -105,6 +105,22 @@ TEST(AdaptJob, ScoresEveryWindowAndNoticesNoise) {
   EXPECT_EQ(listener.stage, "following the stream");
 }
 
+// The frozen model beside it answers as if there was no strategy.
+TEST(AdaptJob, StrategiesLearnFromWhatWasScored) {
+  AdaptJobOptions options = tiny_stream("builtin:resnet8", "contrast@5*100;data=synthetic:size=32,count=400");
+  const auto frozen = run_adapt(options);
+  ASSERT_TRUE(frozen.ok()) << frozen.status().message();
+  for (const std::string& name : adapt_strategies()) {
+    options.strategy = name;
+    const auto result = run_adapt(options);
+    ASSERT_TRUE(result.ok()) << name << ": " << result.status().message();
+    EXPECT_EQ((*result)->failures, 0) << name;
+    EXPECT_EQ((*result)->adaptations > 0, name != "none") << name;
+    EXPECT_EQ((*result)->score.frozen, (*frozen)->score.frozen) << name;
+    EXPECT_EQ((*result)->windows[0].accuracy, (*frozen)->windows[0].accuracy) << "not seen yet";
+  }
+}
+
 TEST(AdaptJob, TheSameSeedGivesTheSameResult) {
   const Folder folder;
   const auto options =
