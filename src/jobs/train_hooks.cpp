@@ -41,12 +41,14 @@ Status ProgressTeller::on_step_end(TrainingSession& /*session*/, const StepRepor
   }
   const double left =
       by_clock ? length_->left_s : (now_seconds() - start_) * (1 - share) / std::max(share - first_, 1e-9);
-  const std::string text = fmt::format(
-      "epoch {}  loss {:.4f}  accuracy {:.1f} % of {} images  {:.0f} images/s  {} left",
-      epoch_text(state.epoch + 1, by_clock ? 0 : options_.epochs),
-      state.loss_sum / static_cast<double>(state.batch),
-      100.0 * static_cast<double>(state.correct) / static_cast<double>(std::max<int64_t>(1, state.images)),
-      state.images, static_cast<double>(state.images) / std::max(state.seconds, 1e-9), show_left(left));
+  const auto images = static_cast<double>(state.images);
+  const std::string speed =  // an epoch's first update is timed when it is over
+      state.seconds > 0 ? fmt::format("  {:.0f} images/s", images / state.seconds) : std::string();
+  const std::string text = fmt::format("epoch {}  loss {:.4f}  accuracy {:.1f} % of {} images{}  {} left",
+                                       epoch_text(state.epoch + 1, by_clock ? 0 : options_.epochs),
+                                       state.loss_sum / static_cast<double>(state.batch),
+                                       100.0 * static_cast<double>(state.correct) / std::max(1.0, images),
+                                       state.images, speed, show_left(left));
   control_.progress({.stage = "training", .share = share, .text = text});
   return {};
 }
