@@ -133,8 +133,9 @@ void adapt_text(const AdaptCommand& options, const AdaptResult& result) {
     fmt::print("accuracy      {} as it came", show_percent(score.frozen));
     if (options.strategy != "none")
       fmt::print(", {} adapted by {}", show_percent(score.accuracy), options.strategy);
-    fmt::print("\nestimate      off by {:.1f} points on average (ATC {:.1f}, DoC {:.1f})\n",
-               100 * score.estimate_error, 100 * score.atc_error, 100 * score.doc_error);
+    const char* whose = options.strategy == "none" ? "" : ", of the model as it came";
+    fmt::print("\nestimate      off by {:.1f} points on average (ATC {:.1f}, DoC {:.1f}){}\n",
+               100 * score.estimate_error, 100 * score.atc_error, 100 * score.doc_error, whose);
   }
   fmt::print(
       "drift         {} of {} changes found, after {:.0f} frames (median), {} at most; {} false alarms\n",
