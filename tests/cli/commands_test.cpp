@@ -289,6 +289,20 @@ TEST(Commands, NumbersAndTimesMustMeanSomething) {
   expect_error(limber_program("inspect builtin:resnet8 --batch 2.5"), 2, "a whole number");
 }
 
+TEST(AdaptCommand, FollowsAStreamAndNamesWhatIsWrongWithIt) {
+  const std::string adapt = "adapt builtin:resnet8 --source-images 100 --threads 1 --stream ";
+  expect_error(limber_program(adapt + "synthetic:foog@3"), 1, "stream, at 11: 'foog'");
+  expect_error(limber_program(adapt + "synthetic --strategy nune"), 2, "nune not in");
+  const Outcome text = limber_program(adapt + "synthetic:contrast@5*200 --strategy bn");
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_TRUE(contains(text.out, "adapted by bn")) << text.out;
+  EXPECT_TRUE(contains(text.out, "of the model as it came")) << text.out;
+  const json out = json_of(limber_program(adapt + "synthetic:contrast@5*200 --json"));
+  ASSERT_FALSE(out.is_discarded());
+  EXPECT_EQ(out["frames"], 200);
+  EXPECT_EQ(out["summary"]["accuracy"], out["summary"]["frozen_accuracy"]) << "nothing is learnt";
+}
+
 TEST(Profile, TableAndJson) {
   const Outcome text = limber_program("profile builtin:resnet8 --runs 2 --tune off");
   EXPECT_EQ(text.code, 0) << text.err;
