@@ -58,6 +58,13 @@ MODELS = (
     Model("resnet20", "resnet20-cifar10"),
     Model("resnet56", "resnet56-cifar10"),
 )
+# Whose grouped and depthwise convolutions are much of the work; measured when named.
+GROUPED = (
+    Model("efficientnet_v2_s"),
+    Model("regnet_x_400mf"),
+    Model("resnext50_32x4d"),
+    Model("mnasnet1_0"),
+)
 
 
 @dataclass(frozen=True)
@@ -231,8 +238,8 @@ def parse_arguments() -> argparse.Namespace:
     parser = common.make_parser(__doc__)
     parser.add_argument("--limber", type=Path, default=common.LIMBER, help="default: the release build")
     parser.add_argument("--quick", action="store_true", help="5 rounds of 100 ms instead of 20 of 200 ms")
-    names = ",".join(model.name for model in MODELS)
-    parser.add_argument("--models", default="", help=f"some of {names}; default: all")
+    names = ",".join(model.name for model in MODELS + GROUPED)
+    parser.add_argument("--models", default="", help=f"some of {names}; default: the first {len(MODELS)}")
     parser.add_argument("--peers", default="", help=f"engines, some of {','.join(ENGINES)}; default: all")
     parser.add_argument("--threads", type=common.number_list, default=[1, 2], help="default: 1,2")
     parser.add_argument("--rounds", type=int, help="rounds per cell")
@@ -244,7 +251,8 @@ def parse_arguments() -> argparse.Namespace:
 
 def measure_all(arguments: argparse.Namespace, engines: Sequence[str], limber: Path | None) -> list[Cell]:
     """Measures every cell, with a line of progress each."""
-    models = common.select(MODELS, arguments.models, lambda model: model.name)
+    choices = MODELS + GROUPED if arguments.models else MODELS
+    models = common.select(choices, arguments.models, lambda model: model.name)
     common.export_models([m.name for m in models if m.file().parent == common.MODELS])
     protocol = Protocol(5, 100.0) if arguments.quick else Protocol(20, 200.0)
     if arguments.rounds:

@@ -60,6 +60,7 @@ class Spec:
     external: bool = False  # weights in NAME.onnx.data
     weights: bool = False  # also NAME.pt, the state dict, for PyTorch as a peer in the benches
     outputs: tuple[str, ...] = ()  # default: output, or output0, output1 ...
+    on_request: bool = False  # exported when it is named only: for benches
 
 
 def image(side: int, other: int = 0, channels: int = 3) -> tuple[Input, ...]:
@@ -106,6 +107,10 @@ SPECS: tuple[Spec, ...] = (
             Input("mask", (8,), "bool"),
         ),
     ),
+    Spec("efficientnet_v2_s", 14, image(224), weights=True, on_request=True),
+    Spec("regnet_x_400mf", 14, image(224), weights=True, on_request=True),
+    Spec("resnext50_32x4d", 14, image(224), weights=True, on_request=True),
+    Spec("mnasnet1_0", 14, image(224), weights=True, on_request=True),
 )
 
 
@@ -218,18 +223,20 @@ def load_stamps(file: Path) -> dict[str, str]:
 def parse_arguments() -> argparse.Namespace:
     parser = common.make_parser(__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=common.MODELS, help="default: build/models")
-    parser.add_argument("--models", default="", help="comma-separated names; default: all")
+    parser.add_argument("--models", default="", help="comma-separated names; default: all that tests use")
     parser.add_argument("--force", action="store_true", help="export even what is up to date")
-    parser.add_argument("--list", action="store_true", help="print the names and exit")
+    parser.add_argument("--list", action="store_true", help="print the names of those and exit")
     return parser.parse_args()
 
 
 def main() -> int:
     arguments = parse_arguments()
     if arguments.list:
-        print("\n".join(spec.name for spec in SPECS))
+        print("\n".join(spec.name for spec in SPECS if not spec.on_request))
         return 0
     specs = common.select(SPECS, arguments.models, lambda spec: spec.name)
+    if not arguments.models:
+        specs = [spec for spec in specs if not spec.on_request]
     arguments.folder.mkdir(parents=True, exist_ok=True)
     stamp_file = arguments.folder / STAMPS
     stamps, current = load_stamps(stamp_file), fingerprint()

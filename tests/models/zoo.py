@@ -387,6 +387,7 @@ BUILDERS: dict[str, Callable[[], nn.Module]] = {
         for name in (
             "resnet18", "resnet50", "vgg16", "mobilenet_v2", "mobilenet_v3_small", "mobilenet_v3_large",
             "shufflenet_v2_x1_0", "squeezenet1_1", "efficientnet_b0", "densenet121", "regnet_y_400mf",
+            "efficientnet_v2_s", "regnet_x_400mf", "resnext50_32x4d", "mnasnet1_0",
         )
     },
     "senet18": senet18,
