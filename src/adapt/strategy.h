@@ -40,6 +40,14 @@ class Strategy {
   // weights may be anything; the caller goes back to its last snapshot and calls reset().
   virtual Result<bool> adapt(const Tensor& images) = 0;
 
+  // The images that come next are of this domain, by the numbers of DriftDetector::domain(): 0 is the source,
+  // and a number that came before is a domain that was met before. By default nothing changes.
+  virtual Status enter(int64_t /*domain*/) { return {}; }
+
+  // Null: what answers requests is the model that the strategy was made for. Else this one, a smaller network
+  // that was cut from it; graph and weights change with enter(), adapt() and reset() alone.
+  virtual const AdaptedModel* remodelled() const { return nullptr; }
+
   // The caller has set the weights to other values (those of the source, or a snapshot that was better): what
   // the strategy keeps beside them (optimiser state, running means, counters) starts again.
   virtual Status reset() = 0;
