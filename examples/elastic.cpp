@@ -1,6 +1,6 @@
 // Makes a classifier elastic, finds the best shape within a latency on this machine, runs it and exports it.
 //
-//   elastic MODEL DATA FOLDER OUTPUT.onnx [BUDGET_SECONDS]
+//   elastic MODEL DATA FOLDER OUTPUT.onnx [BUDGET_SECONDS [LATENCY_SHARE]]
 //
 // MODEL is an ONNX file or builtin:resnet8; DATA a folder of images or synthetic:count=256.
 #include <limber/limber.h>
@@ -20,7 +20,7 @@ int fail(const limber::Error& error) {
 
 int main(int argc, char** argv) {
   if (argc < 5) {
-    std::fprintf(stderr, "usage: elastic MODEL DATA FOLDER OUTPUT.onnx [BUDGET_SECONDS]\n");
+    std::fprintf(stderr, "usage: elastic MODEL DATA FOLDER OUTPUT.onnx [BUDGET_SECONDS [LATENCY_SHARE]]\n");
     return 2;
   }
   const std::string folder = argv[3];
@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   limber::SearchSettings looking;
   looking.folder = folder;
   looking.data = argv[2];
-  looking.latency_share = 0.8;
+  looking.latency_share = argc > 6 ? std::atof(argv[6]) : 0.8;
   looking.evaluations = 20;
   looking.images = 64;
   const auto found = limber::search(looking);

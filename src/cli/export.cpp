@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/units.h"
 #include "jobs/export_job.h"
 #include "jobs/json.h"
 
@@ -42,6 +43,11 @@ void add_export(CommandLine& line) {
   arguments.text("--recalibrate", options->recalibrate, "DATA",
                  "Measure the statistics of a variant's normalisation anew on such images; labels are not "
                  "looked at");
+  arguments.parsed(
+      "--operations", "SHARE",
+      "Only the channels with the largest weights, as many as leave this share of the operations, "
+      "as in 25%; not trained",
+      [options](const std::string& text) { return parse_share(text, options->operations); });
   arguments.flag("--fold", options->fold, "Fold normalisation into weights and drop what does nothing");
   arguments.number("--opset", options->format.opset, 17, 18, "Operator set of the file: 17 (default) or 18");
   arguments.flag("--external-data", options->format.external_data, "Weights in a second file, FILE.data");

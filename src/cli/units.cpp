@@ -92,14 +92,19 @@ std::string parse_seconds(const std::string& text, double& to) {
   return fmt::format("'{}' should be a time, as in 90s, 20min or 12ms", text);
 }
 
+std::string parse_share(const std::string& text, double& to) {
+  const bool has_unit = text.ends_with('%');
+  const double percent = has_unit ? parse_number(text.substr(0, text.size() - 1)).value_or(-1) : -1;
+  if (!(percent > 0) || percent > 100) return fmt::format("'{}' should be a share, as in 25%", text);
+  to = percent / 100;
+  return {};
+}
+
 std::string parse_latency(const std::string& text, double& seconds, double& share) {
   if (!text.ends_with('%')) return parse_seconds(text, seconds);
-  const double percent = parse_number(text.substr(0, text.size() - 1)).value_or(-1);
-  if (!(percent > 0) || percent > 100)
-    return fmt::format("'{}' should be a share of the original's latency, as in 60%, or a time, as in 12ms",
-                       text);
-  share = percent / 100;
-  return {};
+  if (parse_share(text, share).empty()) return {};
+  return fmt::format("'{}' should be a share of the original's latency, as in 60%, or a time, as in 12ms",
+                     text);
 }
 
 }  // namespace limber

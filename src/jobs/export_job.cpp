@@ -6,6 +6,7 @@
 #include "jobs/classifier.h"
 #include "jobs/fold.h"
 #include "jobs/output.h"
+#include "jobs/prune.h"
 #include "passes/answers.h"
 #include "supernet/teach/recalibrate.h"
 #include "variant/elastic_folder.h"
@@ -72,6 +73,8 @@ Status check(const ExportJobOptions& o) {
   if (!is_elastic(o.model) && (!o.variant.empty() || !o.recalibrate.empty()))
     return invalid("{} is for the folder of an elastic model; {} is none",
                    o.variant.empty() ? "recalibrate" : "variant", o.model);
+  if (!(o.operations >= 0 && o.operations <= 1))
+    return invalid("operations is {}; expected a share of those of the model, at most 1", o.operations);
   return {};
 }
 
@@ -87,6 +90,9 @@ Result<ExportResult> run_export(const ExportJobOptions& o, const JobControl& con
   LIMBER_TRY(check_output_file(o.output, o.model));
   LIMBER_ASSIGN(Model model, elastic ? load_variant(o, card) : load(o, control));
   ExportResult result{.nodes_before = model.graph.num_nodes()};
+  if (o.operations > 0) {
+    LIMBER_ASSIGN(model, prune_to(model, o.operations));
+  }
   if (o.fold) {
     LIMBER_ASSIGN(model, fold_for_inference(model));
   }

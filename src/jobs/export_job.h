@@ -12,7 +12,10 @@ struct ExportJobOptions : JobOptions {
   std::string output;       // file; its folder must be there, and it must not be what is exported
   std::string variant;      // of an elastic model; empty: the original
   std::string recalibrate;  // images on which the statistics of a variant's normalisation are measured anew
-  bool fold = false;        // normalisation goes into weights, what does nothing is dropped
+  // Above 0: the channels with the largest weights alone, as many as leave this share of the operations; see
+  // prune_to().
+  double operations = 0;
+  bool fold = false;  // normalisation goes into weights, what does nothing is dropped
   ExportOptions format;
 };
 

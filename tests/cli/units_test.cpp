@@ -90,6 +90,13 @@ TEST(Units, LatenciesAreTimesOrShares) {
   EXPECT_EQ(parse_latency("100%", seconds, share), "");
 }
 
+TEST(Units, SharesHaveAPercentSign) {
+  EXPECT_DOUBLE_EQ(*read(parse_share, "25%"), 0.25);
+  EXPECT_DOUBLE_EQ(*read(parse_share, "100%"), 1);
+  for (const char* text : {"", "%", "0.25", "25", "0%", "101%", "nan%", "-5%", "2 5%"})
+    EXPECT_FALSE(read(parse_share, text)) << text;
+}
+
 TEST(Units, DimensionsOfAShape) {
   using Dims = std::vector<int64_t>;
   EXPECT_EQ(parse_dims("1x3x224x224"), (Dims{1, 3, 224, 224}));
