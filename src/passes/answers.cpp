@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "ops/op_def.h"
@@ -24,12 +25,23 @@ int64_t elements_per_sample(const TensorType& type) {
   return product;
 }
 
+// The node that makes a value, when it is of this kind.
+const Node* maker_of(const Graph& graph, ValueId value, OpKind op) {
+  const NodeId producer = graph.value(value).producer;
+  if (producer == kNoNode || graph.node(producer).op != op) return nullptr;
+  return &graph.node(producer);
+}
+
+// Null: the graph is not one of join_outputs(). A stranger's may have a node of that name.
 const Node* joining_node(const Graph& graph) {
   if (graph.outputs().size() != 1) return nullptr;
-  const NodeId producer = graph.value(graph.outputs()[0].value).producer;
-  if (producer == kNoNode) return nullptr;
-  const Node& node = graph.node(producer);
-  return node.op == OpKind::kConcat && node.name == kJoined ? &node : nullptr;
+  const Node* const node = maker_of(graph, graph.outputs()[0].value, OpKind::kConcat);
+  if (node == nullptr || node->name != kJoined) return nullptr;
+  const bool ours = std::all_of(node->inputs.begin(), node->inputs.end(), [&](ValueId flat) {
+    const Node* const reshape = maker_of(graph, flat, OpKind::kReshape);
+    return reshape != nullptr && reshape->name.starts_with(kFlattened);
+  });
+  return ours ? node : nullptr;
 }
 
 Status check_joinable(const Graph& graph, const Output& output) {

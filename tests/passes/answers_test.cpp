@@ -51,6 +51,21 @@ TEST(JoinOutputs, OneOutputStaysAsItIs) {
   EXPECT_EQ(output_sizes(graph), (std::vector<int64_t>{80}));
 }
 
+TEST(JoinOutputs, AModelThatOnlyLooksJoinedStaysAsItIs) {
+  for (const char* flat :
+       {R"(%f: f32[2,12] = Reshape(%x) {shape=<2,12>} "f")", R"(%f: f32[2,12] = Relu(%z))"}) {
+    const Graph graph = graph_of(fmt::format(R"(
+  input %x: f32[2,3,4]
+  input %z: f32[2,12]
+  {}
+  %y: f32[2,24] = Concat(%f, %z) {{axis=1}} "joined"
+  output %y as "y")",
+                                             flat));
+    EXPECT_EQ(print(split_outputs(graph)), print(graph));
+    EXPECT_EQ(output_sizes(graph), (std::vector<int64_t>{24}));
+  }
+}
+
 TEST(JoinOutputs, NamesTheOutputThatCannotBeJoined) {
   const auto complaint = [](std::string_view statements) {
     const auto joined = join_outputs(graph_of(statements));
