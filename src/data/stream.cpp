@@ -37,10 +37,14 @@ Result<std::vector<std::pair<std::string, std::string>>> folders_of_domains(cons
 
 // The spec with what its path stands for.
 Result<StreamSpec> resolved(StreamSpec spec, const std::string& data) {
-  if (spec.data.empty()) spec.data = data;
+  const bool names_data = !spec.data.empty();
+  if (!names_data) spec.data = data;
   if (spec.path.empty()) return spec;
   LIMBER_ASSIGN(const auto folders, folders_of_domains(spec.path));
   if (folders.empty()) {
+    if (names_data)
+      return invalid("stream: {} is a data set itself, which data={} cannot replace; leave one of them out",
+                     spec.path, spec.data);
     spec.data = spec.path;
     spec.segments = {{{}, spec.frames}};
     return spec;

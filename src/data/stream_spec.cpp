@@ -51,6 +51,7 @@ class StreamParser {
     if (text_.substr(at_).starts_with(kSynthetic)) {
       spec_.data = "synthetic";
       at_ += kSynthetic.size();
+      if (is_path()) return unexpected("domains after 'synthetic:', or a path without it");
     }
     if (is_path()) {
       LIMBER_ASSIGN(spec_.path, value("a folder or file"));
@@ -67,6 +68,13 @@ class StreamParser {
   struct Word {
     std::string text;
     size_t place = 0;
+  };
+  // A segment as far as it is read.
+  struct Draft {
+    StreamDomain domain;
+    std::string group;  // "all" or "extra"
+    int group_strength = 0;
+    bool begun = false;
   };
 
   bool is_path() const {
@@ -128,35 +136,33 @@ class StreamParser {
     return {};
   }
   Status segment() {
-    StreamDomain domain;
-    std::string group;  // "all" or "extra"
-    int group_strength = 0;
+    Draft draft;
     do {
-      LIMBER_TRY(part(domain, group, group_strength));
+      LIMBER_TRY(part(draft));
     } while (take('+'));
     int64_t frames = 0;
     if (take('*')) {
       LIMBER_ASSIGN(frames, number(1, kMaxSamples, "a number of frames"));
     }
-    if (group.empty()) {
-      spec_.segments.push_back({std::move(domain), frames});
+    if (draft.group.empty()) {
+      spec_.segments.push_back({std::move(draft.domain), frames});
       return {};
     }
-    const int first = group == "all" ? 0 : kBenchmarkCorruptions,
-              last = group == "all" ? kBenchmarkCorruptions : kCorruptions;
+    const int first = draft.group == "all" ? 0 : kBenchmarkCorruptions,
+              last = draft.group == "all" ? kBenchmarkCorruptions : kCorruptions;
     for (int i = first; i < last; ++i) {
-      StreamDomain one = domain;
-      one.looks.push_back({corruption_name(static_cast<Corruption>(i)), group_strength});
+      StreamDomain one = draft.domain;
+      one.looks.push_back({corruption_name(static_cast<Corruption>(i)), draft.group_strength});
       spec_.segments.push_back({std::move(one), frames});
     }
     return {};
   }
-  Status part(StreamDomain& domain, std::string& group, int& group_strength) {
+  Status part(Draft& draft) {
     LIMBER_ASSIGN(const Word name, word("a domain, such as clean or fog@2"));
-    const bool first = domain == StreamDomain() && group.empty() && !alone_;
-    if (!first && (alone_ || name.text == "noise"))
+    const bool noise = name.text == "noise";
+    if (draft.begun && (draft.domain.noise || noise))
       return wrong(name.place, name.text, "nothing beside noise: it has no picture to change");
-    alone_ = name.text == "noise";
+    draft.begun = true;
     const bool is_group = name.text == "all" || name.text == "extra";
     int strength = Look().strength;
     if (take('@')) {
@@ -165,14 +171,19 @@ class StreamParser {
       LIMBER_ASSIGN(const int64_t given, number(1, kStrengths, "a strength"));
       strength = static_cast<int>(given);
     }
+    return add_part(draft, name, strength);
+  }
+  Status add_part(Draft& draft, const Word& name, int strength) {
+    StreamDomain& domain = draft.domain;
     if (name.text == "noise") {
       domain.noise = true;
-    } else if (is_group) {
-      if (!group.empty()) return wrong(name.place, name.text, "one 'all' or 'extra' in a domain");
-      group = name.text;
-      group_strength = strength;
+    } else if (name.text == "all" || name.text == "extra") {
+      if (!draft.group.empty()) return wrong(name.place, name.text, "one 'all' or 'extra' in a domain");
+      draft.group = name.text;
+      draft.group_strength = strength;
     } else if (is_family(name.text)) {
-      if (!group.empty()) return wrong(name.place, name.text, "'all' and 'extra' at the end of a domain");
+      if (!draft.group.empty())
+        return wrong(name.place, name.text, "'all' and 'extra' at the end of a domain");
       domain.looks.push_back({name.text, strength});
     } else if (name.text != "clean") {
       if (!domain.source.empty())
@@ -180,8 +191,6 @@ class StreamParser {
       domain.source = name.text;
       used_.push_back(name);
     }
-    skip_spaces();
-    if (at_ >= text_.size() || text_[at_] != '+') alone_ = false;
     return {};
   }
 
@@ -219,6 +228,7 @@ class StreamParser {
       return wrong(key.place, key.text, "a name after 'data.' that no family of corruptions has");
     LIMBER_ASSIGN(std::string data, value("a data set"));
     spec_.sources.emplace_back(name, std::move(data));
+    named_.push_back({name, key.place});
     return {};
   }
   Status take_number(int64_t& to, int64_t low, int64_t high, std::string_view what) {
@@ -236,11 +246,17 @@ class StreamParser {
     }
     return wrong(found.place, found.text, expected);
   }
+  // What is shown must be named, and what is named must be shown.
   Status check_sources() const {
-    for (const Word& used : used_) {
-      const bool known = std::any_of(spec_.sources.begin(), spec_.sources.end(),
-                                     [&](const auto& source) { return source.first == used.text; });
-      if (!known) return wrong(used.place, used.text, families());
+    std::set<std::string_view> named, used;
+    for (const Word& name : named_) named.insert(name.text);
+    for (const Word& name : used_) used.insert(name.text);
+    for (const Word& name : used_) {
+      if (!named.contains(name.text)) return wrong(name.place, name.text, families());
+    }
+    for (const Word& name : named_) {
+      if (used.contains(name.text)) continue;
+      return wrong(name.place, "data." + name.text, "a domain that shows it: '" + name.text + "'");
     }
     return {};
   }
@@ -248,8 +264,7 @@ class StreamParser {
   std::string_view text_;
   size_t at_ = 0;
   StreamSpec spec_;
-  bool alone_ = false;      // the domain begun is noise
-  std::vector<Word> used_;  // sources
+  std::vector<Word> used_, named_;  // sources, by domains and by settings
   std::set<std::string> seen_;
 };
 

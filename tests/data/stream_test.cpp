@@ -77,6 +77,8 @@ TEST(StreamSpec, ErrorsNameTheTokenItsPlaceAndWhatIsExpected) {
       {"fog fog", {"at 5", "'f'", "',', ';' or the end"}},
       {"noise+fog", {"at 7", "'fog'", "nothing beside noise"}},
       {"fog+noise", {"at 5", "'noise'", "nothing beside noise"}},
+      {"clean+noise", {"at 7", "'noise'", "nothing beside noise"}},
+      {"noise+clean", {"at 7", "'clean'", "nothing beside noise"}},
       {"fog;colour=1", {"at 5", "'colour'", "rounds=N"}},
       {"fog;rounds", {"at 11", "ends here", "'=' after 'rounds'"}},
       {"fog;classes=mix", {"at 13", "'mix'", "mixed or sorted"}},
@@ -88,6 +90,9 @@ TEST(StreamSpec, ErrorsNameTheTokenItsPlaceAndWhatIsExpected) {
       {"synthetic:fog;data=x", {"at 20", "no data="}},
       {"mnist", {"at 1", "'mnist'", "data.NAME=DATA"}},
       {"a+b;data.a=x;data.b=y", {"at 3", "'b'", "one source"}},
+      {"fog;data.a=x", {"at 5", "'data.a'", "a domain that shows it: 'a'"}},
+      {"./photos;data.a=x", {"at 10", "'data.a'", "a domain that shows it: 'a'"}},
+      {"synthetic:./photos", {"at 11", "a path without it"}},
       {"all+extra", {"at 5", "'extra'", "one 'all'"}},
   };
   for (const auto& [text, parts] : cases) {
@@ -246,6 +251,8 @@ TEST(Stream, AFolderOfDataSetsIsAStreamOfDomains) {
   const auto one = opened(folder / "day");
   EXPECT_EQ(one->domains(), (std::vector<std::string>{"clean"}));
   EXPECT_EQ(one->size(), 6u);
+  expect_failure(Stream::open(parsed((folder / "day") + ";data=synthetic")), Code::kInvalidArgument,
+                 {"day is a data set itself", "leave one of them out"});
   const auto named =
       opened(fmt::format("a*6,b+fog@2*4;data.a={};data.b={}", folder / "day", folder / "night"));
   EXPECT_EQ(named->domains(), (std::vector<std::string>{"a", "b+fog@2"}));
