@@ -53,6 +53,18 @@ std::vector<Sureness> all_sureness(std::span<const JudgedFrame> frames, double t
   return sure;
 }
 
+Status check_numbers(std::span<const JudgedFrame> frames) {
+  const auto is_number = [](float x) { return std::isfinite(x); };
+  for (size_t i = 0; i < frames.size(); ++i) {
+    if (std::all_of(frames[i].logits.begin(), frames[i].logits.end(), is_number)) continue;
+    return invalid(
+        "what the model says of image {} of the source is not a number; check its weights and the "
+        "preprocessing",
+        i);
+  }
+  return {};
+}
+
 double mean_confidence(std::span<const Sureness> frames) {
   double sum = 0;
   for (const Sureness& frame : frames) sum += static_cast<double>(frame.probability);
@@ -70,7 +82,11 @@ Sureness sureness_of(std::span<const float> logits, double temperature) {
     shares += share;
     weighted += share * scaled;
   }
-  return {static_cast<float>(weighted / shares - std::log(shares)), static_cast<float>(1 / shares)};
+  const double negative_entropy = weighted / shares - std::log(shares);
+  if (std::isfinite(negative_entropy))
+    return {static_cast<float>(negative_entropy), static_cast<float>(1 / shares)};
+  const auto classes = static_cast<float>(logits.size());
+  return {-std::log(classes), 1 / classes};
 }
 
 Result<AccuracyEstimator> AccuracyEstimator::create(std::span<const JudgedFrame> source,
@@ -78,6 +94,7 @@ Result<AccuracyEstimator> AccuracyEstimator::create(std::span<const JudgedFrame>
   if (source.size() < kMinJudged)
     return invalid("{} labelled images of the source; estimating accuracy needs {} or more", source.size(),
                    kMinJudged);
+  LIMBER_TRY(check_numbers(source));
   AccuracyEstimator made;
   made.temperature_ = best_temperature(source);
   made.accuracy_ = accuracy_of(source);

@@ -20,7 +20,7 @@ struct Sureness {
   float negative_entropy = 0;  // of softmax(logits / temperature): 0 is certain
   float probability = 0;       // of the class it claims
 };
-// REQUIRES: not empty, temperature > 0
+// Of logits that are no numbers: as unsure as can be. REQUIRES: not empty, temperature > 0
 Sureness sureness_of(std::span<const float> logits, double temperature);
 
 struct JudgedFrame {
@@ -40,7 +40,8 @@ inline constexpr size_t kMinJudged = 50;  // frames of the source
 // Memory: a signature and two numbers for each domain learnt. Thread-safe once it has learnt.
 class AccuracyEstimator {
  public:
-  // kInvalidArgument for fewer than kMinJudged frames.
+  // kInvalidArgument for fewer than kMinJudged frames, and for logits that are no numbers. REQUIRES: labels
+  // below the number of logits
   static Result<AccuracyEstimator> create(std::span<const JudgedFrame> source,
                                           const DomainSignature& signature);
 

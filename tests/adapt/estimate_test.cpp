@@ -54,6 +54,23 @@ std::vector<Sureness> sure(const std::vector<JudgedFrame>& frames, const Accurac
   return made;
 }
 
+TEST(Sureness, OfWhatIsNoNumberIsTheLeast) {
+  for (const float wrong : {NAN, INFINITY}) {
+    const std::vector<float> logits = {1, wrong, 2, 0};
+    const Sureness sureness = sureness_of(logits, 1);
+    EXPECT_FLOAT_EQ(sureness.negative_entropy, -std::log(4.F));
+    EXPECT_FLOAT_EQ(sureness.probability, 0.25F);
+  }
+}
+
+TEST(AccuracyEstimator, RefusesASourceWithAnswersThatAreNoNumbers) {
+  auto frames = honest(100, 2, 1, 1);
+  frames[30].logits[2] = NAN;
+  const auto estimator = AccuracyEstimator::create(frames, looking(0));
+  EXPECT_EQ(estimator.status().code(), Code::kInvalidArgument);
+  EXPECT_NE(estimator.status().message().find("image 30"), std::string::npos);
+}
+
 TEST(AccuracyEstimator, FindsTheTemperature) {
   for (const double temperature : {0.5, 1.0, 3.0}) {
     const auto estimator = AccuracyEstimator::create(honest(4000, 2, temperature, 1), looking(0));
