@@ -1,5 +1,6 @@
 #include "adapt/methods/window_training.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -10,6 +11,19 @@ namespace limber::adapt {
 WindowTraining::WindowTraining(const AdaptedModel& model, WindowRecipe recipe)
     : model_(model), recipe_(std::move(recipe)) {
   model_.graph = logits_of(model.graph);
+}
+
+// The loss says nothing of the last update.
+Status WindowTraining::check_trained(const WindowTargets& targets) const {
+  for (const std::string& name : targets.names) {
+    LIMBER_ASSIGN(const Tensor tensor, model_.weights->get(name));
+    const auto values = tensor.data<float>();
+    if (std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); })) continue;
+    return error(Code::kInternal,
+                 "'{}': '{}' holds what is no number after {} steps; the rate {} is too high", recipe_.method,
+                 name, recipe_.steps, recipe_.rate(0));
+  }
+  return {};
 }
 
 Result<std::vector<std::string>> WindowTraining::trainable() const {
@@ -50,7 +64,7 @@ Status WindowTraining::run(const Tensor& images, const WindowTargets& targets, c
                    recipe_.method, step, batch, loss, recipe_.rate(step));
     }
   }
-  return {};
+  return check_trained(targets);
 }
 
 }  // namespace limber::adapt

@@ -31,7 +31,8 @@ class WindowTraining {
 
   // What the loss compares with is filled in by `before`, which is called before every step; may be empty.
   using Before = std::function<Status(TrainingSession& session, int step)>;
-  // kInternal when the loss is not a number. REQUIRES: check_images(); targets are trainable
+  // kInternal when the loss or a trained weight is not a number. REQUIRES: check_images(); targets are
+  // trainable
   Status run(const Tensor& images, const WindowTargets& targets, const Before& before = nullptr);
 
   // All that can be trained, in the order the model reads it.
@@ -39,6 +40,7 @@ class WindowTraining {
 
  private:
   Result<std::unique_ptr<TrainingSession>> make_session(int64_t batch, const WindowTargets& targets) const;
+  Status check_trained(const WindowTargets& targets) const;
 
   AdaptedModel model_;  // its graph gives logits
   WindowRecipe recipe_;

@@ -129,6 +129,13 @@ TEST_P(EachMethod, NumbersThatAreNoneNeverCountAsLearnt) {
   EXPECT_FALSE(method->adapt(images).ok());
 }
 
+TEST(Methods, ALastStepThatMakesWeightsNoNumbersIsAFailure) {
+  const AdaptedModel model = small_model();
+  const auto shot = Shot::create(model, {.steps = 1, .rate = 1e39});  // beyond what a float holds
+  ASSERT_TRUE(shot.ok()) << shot.status().message();
+  expect_failure((*shot)->adapt(small_images(12, 1)), Code::kInternal, {"'shot-im'", "after 1 steps"});
+}
+
 TEST(Methods, WithoutNormalisationStatisticsAreRefused) {
   expect_failure(BatchNormStatistics::create(plain_model(), {}), Code::kInvalidArgument, {"'bn'", "none"});
   expect_failure(Onda::create(plain_model(), {}), Code::kInvalidArgument, {"'onda'"});
