@@ -143,12 +143,14 @@ Result<TrainingSummary> Trainer::run() {
   return TrainingSummary{ending, state_, reports_, loader_->skipped()};
 }
 
-// --- time
-// ---------------------------------------------------------------------------------------------------
+// --- time -----------------------------------------------------------------------------------------------
 
 Status Trainer::begin_time() {
   length_ = {updates_per_epoch(), total_updates()};
-  if (!pace_.by_clock()) return {};
+  if (!pace_.by_clock()) {
+    look_at_clock();
+    return {};
+  }
   if (const auto note = inputs_.notes.find(kPaceNote); note != inputs_.notes.end())
     LIMBER_TRY(pace_.restore(note->second));
   if (evaluator_ != nullptr) {
@@ -167,7 +169,7 @@ Status Trainer::begin_time() {
       pace_.limit(), pace_.spent(), kEndMargin * (evaluation_s_ + checkpoint_s_));
 }
 
-// After an update, and whenever what the end takes is known better.
+// At the beginning, after an update, and whenever what the end takes is known better.
 void Trainer::look_at_clock() {
   if (!pace_.by_clock()) {
     length_.done = static_cast<double>(state_.step) / static_cast<double>(total_updates());
@@ -191,8 +193,7 @@ bool Trainer::finished() const {
   return pace_.by_clock() ? over_ && state_.batch == 0 : state_.epoch >= options_.epochs;
 }
 
-// --- the loop
-// -----------------------------------------------------------------------------------------------
+// --- the loop -------------------------------------------------------------------------------------------
 
 Result<Ending> Trainer::loop() {
   while (!finished()) {

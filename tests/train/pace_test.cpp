@@ -82,6 +82,7 @@ class Rates : public TrainerHook {
  public:
   Status on_begin(TrainingSession&, const TrainingState&, const TrainingLength& length) override {
     length_ = &length;
+    begins_at = length.done;
     return {};
   }
   Status on_step_end(TrainingSession&, const StepReport& report) override {
@@ -91,6 +92,7 @@ class Rates : public TrainerHook {
     return {};
   }
   std::vector<double> rates, shares;
+  double begins_at = -1;
   int lasts = 0;
 
  private:
@@ -147,6 +149,18 @@ TEST(TimedTrainer, GoesOnForWhatIsLeftOfTheTime) {
   ASSERT_TRUE((*trainer)->run().ok());
   EXPECT_GE((*trainer)->pace().spent(), 17);
   EXPECT_LT((*trainer)->pace().spent(), 25);
+}
+
+// Whoever decides by how far a training is must not take one that goes on for one that begins.
+TEST(Trainer, WhatIsBehindIsKnownBeforeTheFirstUpdate) {
+  Rates rates;
+  TrainerInputs inputs = tiny_inputs();
+  inputs.hooks = {&rates};
+  inputs.state = {.step = 15, .epoch = 3};
+  const auto trainer = Trainer::create(std::move(inputs), tiny_options(4));
+  ASSERT_TRUE(trainer.ok() && (*trainer)->run().ok());
+  EXPECT_NEAR(rates.begins_at, 0.75, 1e-9);
+  EXPECT_NEAR(rates.shares.back(), 1, 1e-9);
 }
 
 TEST(TimedTrainer, RefusesATimeInWhichNothingCanBeDone) {
