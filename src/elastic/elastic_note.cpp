@@ -65,13 +65,13 @@ bool fits(const ElasticNote& note, size_t tensors) {
   const auto timed = [](const StepCosts::Times& times) {
     return std::all_of(times.begin(), times.end(), [](const auto& entry) { return !entry.second.empty(); });
   };
-  const auto all_there = [](const std::vector<double>& gain) { return gain.size() == Gains::kNumbers; };
+  const auto possible = [](const std::vector<double>& gain) { return Gains::is_state(gain); };
   const auto three = [](const std::vector<double>& effect) { return effect.size() == 3; };
   return note.left.size() == tensors && note.returned.size() == tensors && note.effects.size() == tensors &&
          std::all_of(note.effects.begin(), note.effects.end(), three) && known(note.chosen) &&
          known(note.chosen_before) && known(note.trained) && timed(note.times) && timed(note.thrifty_times) &&
          (note.gains.empty() || note.gains.size() == tensors) &&
-         std::all_of(note.gains.begin(), note.gains.end(), all_there) && note.rho > 0 && note.rho <= 1;
+         std::all_of(note.gains.begin(), note.gains.end(), possible) && note.rho > 0 && note.rho <= 1;
 }
 
 }  // namespace

@@ -73,6 +73,14 @@ std::vector<std::vector<double>> Gains::state() const {
   return state;
 }
 
+bool Gains::is_state(const std::vector<double>& numbers) {
+  constexpr double kMostUpdates = 1e15;  // that a double counts one by one, and an integer holds
+  const auto is_number = [](double x) { return std::isfinite(x); };
+  return numbers.size() == 5 && std::all_of(numbers.begin(), numbers.end(), is_number) &&
+         std::all_of(numbers.begin() + 1, numbers.end(), [](double x) { return x >= 0; }) &&
+         numbers[4] <= kMostUpdates;
+}
+
 void Gains::set_state(const std::vector<std::vector<double>>& state) {
   for (size_t k = 0; k < seen_.size() && k < state.size(); ++k) {
     seen_[k] = {state[k][0], state[k][1], state[k][2], state[k][3]};

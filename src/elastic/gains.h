@@ -29,9 +29,11 @@ class Gains {
   // its first updates, and to follow it alone leaves no time for the layers that bring the rest.
   std::vector<double> worth() const;
 
-  // To go on later: so many numbers for each tensor.
-  static constexpr size_t kNumbers = 5;
+  // To go on later: some numbers for each tensor.
   std::vector<std::vector<double>> state() const;
+  // Can state() have these numbers of a tensor?
+  static bool is_state(const std::vector<double>& numbers);
+  // REQUIRES: is_state() of each
   void set_state(const std::vector<std::vector<double>>& state);
 
  private:

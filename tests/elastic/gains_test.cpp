@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/random.h"
 #include "elastic/elastic_trainer.h"
 #include "tests/elastic/fixture.h"
@@ -73,6 +75,14 @@ TEST(Gains, GoOnAsTheyWere) {
   gains.add({1}, {next}, kRate);
   again.add({1}, {next}, kRate);
   EXPECT_EQ(gains.worth(), again.worth());
+}
+
+TEST(Gains, AStateThatCannotBeIsToldApart) {
+  EXPECT_TRUE(Gains::is_state({-1, 2, 3, 4, 5}));  // updates may have made it worse
+  EXPECT_FALSE(Gains::is_state({1, 2, 3, 4}));
+  EXPECT_FALSE(Gains::is_state({NAN, 2, 3, 4, 5}));
+  EXPECT_FALSE(Gains::is_state({1, -2, 3, 4, 5}));
+  EXPECT_FALSE(Gains::is_state({1, 2, 3, 4, 1e300}));
 }
 
 // Times are the work of nodes.
