@@ -107,7 +107,7 @@ class Narrower {
       behind[n] = n < old_nodes_ ? n + 1 : 0;
       if (n < old_nodes_) continue;
       for (const ValueId v : graph_.node(NodeId{n}).inputs) {
-        const NodeId maker = graph_.value(v).producer;
+        const NodeId maker = v == kNoValue ? kNoNode : graph_.value(v).producer;
         if (maker != kNoNode) behind[n] = std::max(behind[n], behind[maker.index]);
       }
       followers[behind[n]].push_back(n);
