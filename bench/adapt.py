@@ -229,14 +229,14 @@ def measure_writeback(bench: Bench, world: World) -> dict[str, Any]:
 
 
 def guard_streams(frames: int, data: str) -> dict[str, str]:
-    """Spellings of streams with about so many frames each."""
+    """Returns spellings of streams with so many frames, or a few more, each."""
     eight = FAMILIES[::2]
     each = frames // (2 * len(eight))
     repeating = ",".join(f"{family}@4*{each // 4}" for family in eight)
     return {
         "repeating": f"clean*{each // 4},{repeating};data={data};rounds=8;order=shuffled",
-        "sorted": f"clean*{each},{','.join(f'{family}@4*{each}' for family in eight)};data={data};classes=sorted",
-        "noise": f"clean*{frames // 10},noise*{frames // 5},clean*{frames // 10};data={data};rounds=2",
+        "sorted": f"clean*{2 * each},{','.join(f'{family}@4*{2 * each}' for family in eight)};data={data};classes=sorted",
+        "noise": f"clean*{frames // 8},noise*{frames // 4},clean*{frames // 8};data={data};rounds=2",
         "nothing": f"clean*{frames};data={data}",
     }
 
