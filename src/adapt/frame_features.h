@@ -35,8 +35,8 @@ struct Frame {
   int32_t claimed = 0;  // class
 };
 
-// `image` is f32[C,H,W] with C 1 or 3, `logits` has one number a class. Looks at no more than 32 pairs of
-// rows.
+// `image` is f32[C,H,W] with C 1 or 3, `logits` has one number a class. Looks at no more than 16 pairs of
+// rows and 256 columns in the middle.
 Frame frame_of(std::span<const float> image, int channels, int height, int width,
                std::span<const float> logits);
 

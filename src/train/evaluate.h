@@ -47,7 +47,7 @@ class Evaluator {
                                                    const EvaluationOptions& options);
   // Nothing when `stop` became true meanwhile.
   Result<std::optional<Evaluation>> run(const std::atomic<bool>* stop = nullptr);
-  // What run() should take, by one batch of the images.
+  // What run() should take, by the median of up to three batches.
   Result<double> estimate_seconds();
   // Do the model's answers on some of these images say that it was trained with other pixels? A hint: where
   // no preprocessing is saved with a model, nor asked for.
