@@ -65,9 +65,11 @@ Status check_numbers(std::span<const JudgedFrame> frames) {
   return {};
 }
 
+// An answer that is no number is sure of nothing.
 double mean_confidence(std::span<const Sureness> frames) {
   double sum = 0;
-  for (const Sureness& frame : frames) sum += static_cast<double>(frame.probability);
+  for (const Sureness& frame : frames)
+    sum += std::isfinite(frame.probability) ? static_cast<double>(frame.probability) : 0;
   return sum / static_cast<double>(frames.size());
 }
 
@@ -82,11 +84,7 @@ Sureness sureness_of(std::span<const float> logits, double temperature) {
     shares += share;
     weighted += share * scaled;
   }
-  const double negative_entropy = weighted / shares - std::log(shares);
-  if (std::isfinite(negative_entropy))
-    return {static_cast<float>(negative_entropy), static_cast<float>(1 / shares)};
-  const auto classes = static_cast<float>(logits.size());
-  return {-std::log(classes), 1 / classes};
+  return {static_cast<float>(weighted / shares - std::log(shares)), static_cast<float>(1 / shares)};
 }
 
 Result<AccuracyEstimator> AccuracyEstimator::create(std::span<const JudgedFrame> source,

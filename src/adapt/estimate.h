@@ -20,7 +20,7 @@ struct Sureness {
   float negative_entropy = 0;  // of softmax(logits / temperature): 0 is certain
   float probability = 0;       // of the class it claims
 };
-// Of logits that are no numbers: as unsure as can be. REQUIRES: not empty, temperature > 0
+// No numbers for logits that are none. REQUIRES: not empty, temperature > 0
 Sureness sureness_of(std::span<const float> logits, double temperature);
 
 struct JudgedFrame {
@@ -48,7 +48,7 @@ class AccuracyEstimator {
   // How far the estimate is off in a domain whose labels are known. REQUIRES: frames
   void learn(const DomainSignature& signature, std::span<const JudgedFrame> frames);
 
-  // REQUIRES: frames
+  // Frames whose answers are no numbers count as wrong. REQUIRES: frames
   AccuracyEstimate estimate(const DomainSignature& signature, std::span<const Sureness> frames) const;
 
   double temperature() const { return temperature_; }

@@ -54,13 +54,16 @@ std::vector<Sureness> sure(const std::vector<JudgedFrame>& frames, const Accurac
   return made;
 }
 
-TEST(Sureness, OfWhatIsNoNumberIsTheLeast) {
-  for (const float wrong : {NAN, INFINITY}) {
-    const std::vector<float> logits = {1, wrong, 2, 0};
-    const Sureness sureness = sureness_of(logits, 1);
-    EXPECT_FLOAT_EQ(sureness.negative_entropy, -std::log(4.F));
-    EXPECT_FLOAT_EQ(sureness.probability, 0.25F);
-  }
+TEST(AccuracyEstimator, AnswersThatAreNoNumbersCountAsWrong) {
+  const auto estimator = AccuracyEstimator::create(honest(1000, 3, 1, 1), looking(0));
+  ASSERT_TRUE(estimator.ok());
+  auto frames = honest(100, 3, 1, 2);
+  const auto before = estimator->estimate(looking(0), sure(frames, *estimator));
+  for (size_t i = 0; i < 50; ++i) frames[i].logits[1] = i % 2 == 0 ? NAN : INFINITY;
+  const auto after = estimator->estimate(looking(0), sure(frames, *estimator));
+  EXPECT_NEAR(after.accuracy, before.accuracy / 2, 0.1);
+  EXPECT_NEAR(after.confidence, before.confidence / 2, 0.1);
+  EXPECT_TRUE(std::isfinite(after.doc));
 }
 
 TEST(AccuracyEstimator, RefusesASourceWithAnswersThatAreNoNumbers) {
