@@ -20,7 +20,17 @@ int64_t batch_of(const Plan& plan) {
 
 }  // namespace
 
+Status check(const BenchJobOptions& options) {
+  for (const auto& [name, count] : {std::pair("last", options.last), std::pair("runs", options.runs),
+                                    std::pair("warm_up", options.warm_up)}) {
+    if (count < 0) return invalid("{} is {}; expected 0 or more", name, count);
+  }
+  if (!(options.seconds >= 0)) return invalid("seconds is {}; expected 0 or more", options.seconds);
+  return {};
+}
+
 Result<BenchModel> BenchModel::open(const BenchJobOptions& options) {
+  LIMBER_TRY(check(options));
   BenchModel made;
   made.worker_.idle_bytes = process_memory().resident;
   LIMBER_ASSIGN(const Model model, load(options));
@@ -50,6 +60,7 @@ double BenchResult::percentile(double share) const {
 }
 
 Result<BenchResult> measure(const BenchModel& model, const BenchJobOptions& options) {
+  LIMBER_TRY(check(options));
   const Plan& plan = *model.worker().plan;
   const auto runs = static_cast<size_t>(options.runs);
   BenchResult result{.batch = batch_of(plan),

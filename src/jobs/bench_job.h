@@ -13,6 +13,7 @@ struct BenchJobOptions : JobOptions {
   double seconds = 3;
   int warm_up = 5;  // runs before
 };
+Status check(const BenchJobOptions& options);
 
 // A model, compiled and warmed up on random numbers: to be measured, or to be driven by a harness.
 class BenchModel {

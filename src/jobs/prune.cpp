@@ -8,8 +8,9 @@
 namespace limber {
 namespace {
 
-// Halvings of the share of channels: 2^-10 of a channel group is less than a channel of any network.
-constexpr int kHalvings = 10;
+// Halvings of the share of channels: networks have groups of some thousand channels, and 2^-14 of one is less
+// than a channel.
+constexpr int kHalvings = 14;
 
 }  // namespace
 

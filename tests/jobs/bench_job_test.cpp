@@ -1,6 +1,7 @@
 #include "jobs/bench_job.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tests/jobs/tiny.h"
 
@@ -45,6 +46,19 @@ TEST(BenchJob, ATrainingStepIsARunToo) {
   ASSERT_TRUE(model.ok()) << model.status().message();
   EXPECT_NE(model->worker().training, nullptr);
   ASSERT_TRUE(measure(*model, options).ok());
+}
+
+TEST(BenchJob, NumbersThatMakeNoSenseAreRefused) {
+  for (int BenchJobOptions::*count :
+       {&BenchJobOptions::last, &BenchJobOptions::runs, &BenchJobOptions::warm_up}) {
+    BenchJobOptions options;
+    options.*count = -1;
+    EXPECT_EQ(check(options).code(), Code::kInvalidArgument);
+  }
+  BenchJobOptions options;
+  options.seconds = NAN;
+  EXPECT_EQ(check(options).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(check(BenchJobOptions()).ok());
 }
 
 TEST(BenchWorker, AnswersOrSaysWhatItKnows) {
