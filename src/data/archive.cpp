@@ -23,8 +23,7 @@ constexpr size_t kMaxHeldBytes = size_t{4} << 30;
 // days.
 constexpr int64_t kMaxUnpackedBytes = int64_t{32} << 30;
 constexpr int64_t kMaxMembers = int64_t{1} << 24;  // as many as the largest image sets in use
-constexpr size_t kMaxNameBytes =
-    1024;  // of a member: names of files have 255 at most, and a few folders above
+constexpr size_t kMaxNameBytes = 1024;  // of a member: files have 255 at most, and a few folders above
 
 struct Free {
   void operator()(archive* a) const { archive_read_free(a); }

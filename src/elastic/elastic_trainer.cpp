@@ -404,8 +404,7 @@ std::vector<double> ElasticTrainer::importance() const {
   return importance;
 }
 
-// --- what is trained, and what is said about it
-// --------------------------------------------------------------
+// --- what is trained, and what is said about it ---------------------------------------------------------
 
 Status ElasticTrainer::train_mask(TrainingSession& session, TensorMask mask, Thrift thrift) {
   LIMBER_TRY(session.set_trained(names_of(*costs_, mask), thrift));

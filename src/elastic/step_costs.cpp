@@ -17,8 +17,8 @@ constexpr size_t kRemembered = 5;  // times of a node: enough for a median, few 
 // while it reads one byte from memory.
 constexpr double kFlopsPerByte = 16;
 constexpr char kAgain = '#';  // before the count of a key that was there before
-constexpr std::string_view kCopyOf =
-    "/again";                 // after the name of a node that is executed again (passes/recompute.h)
+// After the name of a node that is executed again (passes/recompute.h).
+constexpr std::string_view kCopyOf = "/again";
 constexpr char kLight = '~';  // after the key of a forward node before which nothing is trained
 
 using Bits = std::vector<uint64_t>;

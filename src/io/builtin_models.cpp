@@ -174,8 +174,7 @@ Model make_mobilenet() {
   return b.finish(b.pool_and_classify(x, 1000));
 }
 
-// --- a small vision transformer
-// ------------------------------------------------------------------------------
+// --- a small vision transformer -------------------------------------------------------------------------
 
 struct VitSize {
   int64_t tokens, width, heads;

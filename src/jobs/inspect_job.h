@@ -11,8 +11,7 @@
 
 namespace limber {
 
-// --- what it costs
-// ------------------------------------------------------------------------------------------
+// --- what it costs --------------------------------------------------------------------------------------
 
 struct OperatorCost {
   int64_t count = 0;
@@ -33,8 +32,7 @@ struct ModelCost {
 Result<ModelCost> cost_of_model(const Model& model, const JobOptions& options,
                                 const JobControl& control = {});
 
-// --- can it run?
-// --------------------------------------------------------------------------------------------
+// --- can it run? ----------------------------------------------------------------------------------------
 
 struct CheckResult {
   std::vector<OperatorUse> uses;
@@ -44,8 +42,7 @@ struct CheckResult {
 // Fails when the file cannot be read as a model.
 Result<CheckResult> check_model(const JobOptions& options, const JobControl& control = {});
 
-// --- where does the time go?
-// --------------------------------------------------------------------------------
+// --- where does the time go? ----------------------------------------------------------------------------
 
 struct ProfileJobOptions : JobOptions {
   bool train = false;  // a training step (SGD with momentum) instead of an inference

@@ -12,9 +12,8 @@
 namespace limber {
 
 struct ServeJobOptions : EngineOptions {
-  ServeJobOptions() {
-    threads = 1;
-  }  // of each worker: answers that do not wait for each other keep time better
+  // A thread for each worker: answers that do not wait for each other keep time better.
+  ServeJobOptions() { threads = 1; }
 
   std::string model;     // as ServedFolderOptions::path
   std::string name;      // of a single model; empty: that of its file

@@ -11,8 +11,7 @@ namespace {
 
 constexpr const char* kModelText = "model";
 
-// --- images
-// -------------------------------------------------------------------------------------------------
+// --- images ---------------------------------------------------------------------------------------------
 
 Result<std::shared_ptr<const Dataset>> open_part(const std::string& spec, const OpenOptions& how) {
   LIMBER_ASSIGN(std::unique_ptr<Dataset> data, open_dataset(spec, how));
@@ -51,8 +50,7 @@ Status open_images(const TrainJobOptions& options, const ClassNames& classes, Tr
   return {};
 }
 
-// --- the model
-// ----------------------------------------------------------------------------------------------
+// --- the model ------------------------------------------------------------------------------------------
 
 Status fit_head(const TrainJobOptions& options, Model& model, const Dataset& data,
                 const JobControl& control) {
@@ -105,8 +103,7 @@ void warn_without_norms(const Graph& graph, const JobControl& control) {
                   convolutions));
 }
 
-// --- going on
-// -----------------------------------------------------------------------------------------------
+// --- going on -------------------------------------------------------------------------------------------
 
 // What a checkpoint was made with must be what is asked for now, but for what only changes the outcome.
 Status check_same(const OptionTexts& before, const OptionTexts& now, const JobControl& control) {

@@ -63,8 +63,7 @@ void drop_void_lines(RecordFile& file) {
 
 }  // namespace
 
-// --- writing
-// ------------------------------------------------------------------------------------------------
+// --- writing --------------------------------------------------------------------------------------------
 
 // A line without its break is whole if it is JSON: no beginning of a JSON object is one itself.
 Result<RecordWriter> RecordWriter::open(const std::string& path, const FileSystem& files) {
@@ -96,8 +95,7 @@ Status RecordWriter::sync() {
   return file_->sync();
 }
 
-// --- reading
-// ------------------------------------------------------------------------------------------------
+// --- reading --------------------------------------------------------------------------------------------
 
 RecordFile parse_records(std::string_view text, const std::string& name) {
   RecordFile file;

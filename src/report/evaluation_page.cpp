@@ -30,8 +30,7 @@ double share(int64_t part, int64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// --- calibration
-// --------------------------------------------------------------------------------------------
+// --- calibration ----------------------------------------------------------------------------------------
 
 std::string reliability_plot(const EvaluationRecord& record) {
   LinePlot plot{.title = "Accuracy by confidence",
@@ -98,8 +97,7 @@ void add_calibration(HtmlPage& page, const EvaluationRecord& record) {
   page.end_columns();
 }
 
-// --- classes
-// ------------------------------------------------------------------------------------------------
+// --- classes --------------------------------------------------------------------------------------------
 
 HtmlTable class_table(const EvaluationRecord& record) {
   HtmlTable table;
@@ -212,8 +210,7 @@ void add_classes(HtmlPage& page, const EvaluationRecord& record) {
   }
 }
 
-// --- mistakes
-// -----------------------------------------------------------------------------------------------
+// --- mistakes -------------------------------------------------------------------------------------------
 
 void add_mistakes(HtmlPage& page, const EvaluationRecord& record) {
   if (record.worst.empty()) return;

@@ -180,8 +180,7 @@ TEST(WithShapes, EqualsAnImportForWholeNetworks) {
   std::filesystem::remove_all(folder);
 }
 
-// --- a dimension of 0
-// -----------------------------------------------------------------------------------------
+// --- a dimension of 0 -----------------------------------------------------------------------------------
 
 TEST(ZeroDimension, IsNotTakenForAnOpenOne) {
   ModelBuilder b(13);

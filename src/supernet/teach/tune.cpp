@@ -12,8 +12,8 @@
 namespace limber {
 namespace {
 
-constexpr size_t kTuneArenaBytes = size_t{1}
-                                   << 36;  // of addresses; pages become memory when a step uses them
+// Of addresses; pages become memory when a step uses them.
+constexpr size_t kTuneArenaBytes = size_t{1} << 36;
 
 // Over the classes of one place, `step` elements from one to the next.
 void softmax(std::span<const float> logits, std::span<float> to, size_t place, size_t step) {

@@ -11,7 +11,6 @@ namespace limber {
 namespace {
 
 using namespace exits_testing;
-// ---------------------------------------------------------------------------------------
 
 // One session of the graph, for a few samples, its first input seeded; the others are there to be filled.
 std::unique_ptr<Session> session_of(const Graph& graph, const std::shared_ptr<Parameters>& params) {

@@ -10,7 +10,6 @@ namespace limber {
 namespace {
 
 using namespace exits_testing;
-// -------------------------------------------------------------------------------------------------
 
 std::map<std::string, Tensor> copies_of(const ElasticModel& model, const std::vector<std::string>& names) {
   std::map<std::string, Tensor> copies;
