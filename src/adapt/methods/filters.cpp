@@ -30,14 +30,18 @@ std::vector<Place> by_score(const std::vector<FilterScores>& layers) {
 }  // namespace
 
 std::vector<FilterScores> normalised_filters(const Graph& graph) {
-  const auto is_parameter = [&](ValueId v) { return graph.value(v).role == Role::kParameter; };
+  const auto readers = graph.readers();
+  // What several layers read has no filters or channels that are one layer's.
+  const auto is_own = [&](ValueId v) {
+    return graph.value(v).role == Role::kParameter && readers[v.index].size() == 1;
+  };
   std::vector<FilterScores> layers;
   for (const Node& node : graph.nodes()) {
     if (node.op != OpKind::kBatchNorm && node.op != OpKind::kBatchNormTraining) continue;
     const NodeId maker = graph.value(node.inputs[0]).producer;
     if (maker == kNoNode || graph.node(maker).op != OpKind::kConv) continue;
     const ValueId weight = graph.node(maker).inputs[1];
-    if (!is_parameter(weight) || !is_parameter(node.inputs[1]) || !is_parameter(node.inputs[2])) continue;
+    if (!is_own(weight) || !is_own(node.inputs[1]) || !is_own(node.inputs[2])) continue;
     const auto name = [&](size_t input) { return graph.value(node.inputs[input]).name; };
     layers.push_back({graph.value(weight).name, {name(1), name(2), name(3), name(4)}, {}});
   }

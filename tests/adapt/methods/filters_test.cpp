@@ -31,6 +31,37 @@ TEST(Filters, WhereNothingMovesOneIsChosen) {
   EXPECT_EQ(choice.targets.channels.at("a.w"), (std::vector<int64_t>{0}));
 }
 
+// One weight twice among what is trained would be two updates of it.
+TEST(Filters, OfWeightsThatTwoLayersShareNoneAreRanked) {
+  const test::Net net = test::make_net(R"(graph "shared" {
+    input %x: f32[N,4,5,5]
+    param %w: f32[4,4,1,1]
+    param %own: f32[4,4,1,1]
+    param %s1: f32[4]
+    param %b1: f32[4]
+    param %m1: f32[4]
+    param %v1: f32[4]
+    param %s2: f32[4]
+    param %b2: f32[4]
+    param %m2: f32[4]
+    param %v2: f32[4]
+    param %s3: f32[4]
+    param %b3: f32[4]
+    param %m3: f32[4]
+    param %v3: f32[4]
+    %c1: f32[N,4,5,5] = Conv(%x, %w) {dilations=[1,1], pads=[0,0,0,0], strides=[1,1]}
+    %n1: f32[N,4,5,5] = BatchNorm(%c1, %s1, %b1, %m1, %v1) {epsilon=1e-05}
+    %c2: f32[N,4,5,5] = Conv(%n1, %w) {dilations=[1,1], pads=[0,0,0,0], strides=[1,1]}
+    %n2: f32[N,4,5,5] = BatchNorm(%c2, %s2, %b2, %m2, %v2) {epsilon=1e-05}
+    %c3: f32[N,4,5,5] = Conv(%n2, %own) {dilations=[1,1], pads=[0,0,0,0], strides=[1,1]}
+    %n3: f32[N,4,5,5] = BatchNorm(%c3, %s3, %b3, %m3, %v3) {epsilon=1e-05}
+    output %n3 as "y"
+  })");
+  const auto layers = normalised_filters(net.graph);
+  ASSERT_EQ(layers.size(), 1u);
+  EXPECT_EQ(layers[0].weight, "own");
+}
+
 // Scores are the gradients of scale and shift: differences of the loss, one channel at a time.
 TEST(Filters, ScoresAreWhatTheLossMovesBy) {
   const AdaptedModel model = small_model();
