@@ -10,6 +10,9 @@
 namespace limber {
 namespace {
 
+// Less than a filter: 0.07 of 100 are 7, though the product of these doubles is a little more.
+constexpr double kRounding = 1e-9;
+
 class GateInserter {
  public:
   GateInserter(Graph& graph, const GateOptions& options)
@@ -70,7 +73,7 @@ class GateInserter {
 
   // Zeros, with the largest in their places.
   Result<ValueId> largest(ValueId gates, int64_t filters, const std::string& name) {
-    const auto kept = static_cast<int64_t>(std::ceil(*options_.kept * static_cast<double>(filters)));
+    const auto kept = static_cast<int64_t>(std::ceil(*options_.kept * static_cast<double>(filters) - kRounding));
     LIMBER_ASSIGN(
         const NodeId top,
         emit_node(graph_, OpKind::kTopK, {gates},

@@ -73,8 +73,8 @@ Governor::Outlook Governor::look_ahead(const Situation& s) {
 
 // Waiting of requests that come at random and take equally long: Sakasegawa's share of those that wait at
 // all, and an exponential for how long. What waits longer than the rest is saved by a quicker variant
-// (rescue), so only a share of kSaved is left out of the account: a machine that meets the budget for nine of
-// ten by itself is not too slow for its model.
+// (rescue), so the share `saved` is left out of the account: a machine that meets the budget for most requests by
+// itself is not too slow for its model.
 double Governor::predict(double latency_s, const Outlook& outlook, int workers) {
   const double service = outlook.slowdown * outlook.size * latency_s;
   const double use = outlook.rate * service / workers;  // of the workers, 0..1
@@ -161,7 +161,7 @@ int Governor::half_way_to(int variant) const {
     return best >= 0 && index_->point(best).latency_s > active_s ? best : -1;
   };
   double high = index_->point(variant).latency_s, low = std::sqrt(active_s * high);
-  if (const int half = best_within(low); half >= 0) return half;
+  if (const int half = best_within(low); half >= 0 || low <= 0) return half >= 0 ? half : variant;
   while (high > 1.001 * low) {
     const double middle = std::sqrt(low * high);
     const int best = best_within(middle);
