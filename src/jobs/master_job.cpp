@@ -21,8 +21,8 @@
 namespace limber {
 namespace {
 
-constexpr size_t kMostJudged = 2000;  // images: an interval of 1.3 points at 90 %
-constexpr int64_t kTrainBatch = 128, kSeenBatch = 64;
+constexpr size_t kMasterJudged = 2000;  // images: an interval of 1.3 points at 90 %
+constexpr int64_t kMasterBatch = 128, kSeenBatch = 64;
 // What judging takes, by one batch of the original: statistics of each network (their work adds up to about
 // twice that of the original), of those it is compared with, and images to judge by.
 constexpr double kJudgingPasses = 300;
@@ -32,7 +32,7 @@ class MasterMaker {
  public:
   MasterMaker(const MasterJobOptions& job, const JobControl& control) : job_(job), control_(control) {
     job_.open_batch = true;
-    if (job_.batch == 0) job_.batch = kTrainBatch;
+    if (job_.batch == 0) job_.batch = kMasterBatch;
     const BuildSpec spec = build_spec(job_, false);
     original_.backends = model_.backends = make_backends(spec);
     original_.threads = model_.threads = thread_count(spec);
@@ -133,7 +133,7 @@ class MasterMaker {
       return invalid("{} has {} images, and had {} when {} was begun with it; give the same data", job_.data,
                      data_->size(), noted->size, job_.output);
     if (!test.ok() && !noted && data_->size() > 1)
-      write_held(info, kHeldNote, hold_tenth(*data_, kMostJudged, job_.seed));
+      write_held(info, kHeldNote, hold_tenth(*data_, kMasterJudged, job_.seed));
     LIMBER_ASSIGN(judged_, open_unseen(job_.data, info, {}, control_));
     if (judged_.images.part == JudgedImages::Part::kHeldOut) {
       const HeldOut held = *read_held(info, kHeldNote);
@@ -145,10 +145,10 @@ class MasterMaker {
     if (data_->size() < static_cast<size_t>(job_.batch))
       return invalid("there are {} images to learn from, fewer than a batch of {}; give a smaller batch",
                      data_->size(), job_.batch);
-    if (judged_.images.count > static_cast<int64_t>(kMostJudged)) {
-      LIMBER_ASSIGN(const SplitDataset some, hold_out(judged_.data, kMostJudged, job_.seed));
+    if (judged_.images.count > static_cast<int64_t>(kMasterJudged)) {
+      LIMBER_ASSIGN(const SplitDataset some, hold_out(judged_.data, kMasterJudged, job_.seed));
       judged_.data = some.held;
-      judged_.images.count = static_cast<int64_t>(kMostJudged);
+      judged_.images.count = static_cast<int64_t>(kMasterJudged);
     }
     return {};
   }

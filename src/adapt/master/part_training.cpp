@@ -6,7 +6,6 @@
 
 #include "ops/op_def.h"
 #include "passes/classifier.h"
-#include "passes/slice_channels.h"
 
 namespace limber::adapt {
 namespace {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "adapt/master/master.h"
+#include "passes/slice_channels.h"
 #include "train/training_session.h"
 
 namespace limber::adapt {

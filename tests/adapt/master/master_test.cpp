@@ -135,8 +135,10 @@ TEST(Relevance, RefusesImagesThatHoldNoNumbers) {
   const AdaptedModel model = master_of(residual_model());
   const auto reader = *MasterReader::create(model);
   Tensor images = residual_images(2, 2);
-  images.data<float>()[5] = std::numeric_limits<float>::quiet_NaN();
-  draw_gates(model, 7);
+  images.data<float>()[5] = std::numeric_limits<float>::infinity();
+  Tensor weight = *model.weights->writable("gate/stem/weight");
+  for (float& x : weight.data<float>()) x = 1;
+  model.weights->mark_changed(std::vector<std::string>{"gate/stem/weight"});
   const auto reading = reader->read(images);
   EXPECT_EQ(reading.status().code(), Code::kInternal) << reading.status().message();
 }

@@ -3,15 +3,16 @@
 #include "adapt/master/judge_master.h"
 #include "adapt/master/statistics.h"
 #include "tests/adapt/master/small_master.h"
+#include "train/init.h"
 
 namespace limber::adapt {
 namespace {
 
-constexpr int64_t kBatch = 16;
+constexpr int64_t kTaught = 16;
 
 LoaderOptions loading() {
   LoaderOptions how;
-  how.batch = kBatch;
+  how.batch = kTaught;
   how.workers = 0;
   how.input.height = how.input.width = 16;
   how.drop_last = true;
@@ -21,8 +22,9 @@ LoaderOptions loading() {
 // That knows what it is asked about.
 AdaptedModel trained_model(const std::shared_ptr<const Dataset>& data) {
   AdaptedModel model = residual_model();
+  EXPECT_TRUE(initialise(model.graph, *model.weights, 1).ok());
   TrainingOptions how{.threads = 1};
-  how.step = {.batch = kBatch, .optimizer = {.kind = OptimizerKind::kAdam}};
+  how.step = {.batch = kTaught, .optimizer = {.kind = OptimizerKind::kAdam}};
   const auto training = *TrainingSession::create(model.graph, model.weights, model.backends, how);
   const auto loader = *Loader::make(data, loading());
   training->set_rate(0.01);
@@ -40,7 +42,7 @@ AdaptedModel trained_model(const std::shared_ptr<const Dataset>& data) {
 
 MasterTraining short_training(int64_t batches) {
   MasterTraining how;
-  how.batch = kBatch;
+  how.batch = kTaught;
   how.batches = batches;
   how.rate = 0.01;
   how.workers = 0;
@@ -67,7 +69,7 @@ TEST(TrainMaster, PartsOfAMasterAreBetterThanThoseOfTheOriginal) {
   const AdaptedModel original = trained_model(data), model = master_of(original);
   const auto trained = train_master(model, original, data, short_training(60));
   ASSERT_TRUE(trained.ok()) << trained.status().message();
-  EXPECT_EQ(trained->images, 60 * kBatch);
+  EXPECT_EQ(trained->images, 60 * kTaught);
   MasterJudging how = judging(data, 200);
   how.shares = {1, 0.5, 0.3};
   const auto levels = judge_master(model, original, how);
@@ -117,11 +119,11 @@ TEST(TrainMaster, StopsAndKeepsWhatItHas) {
   int saved = 0;
   MasterTraining how = short_training(1000000);
   how.stop = &stop;
-  how.progress = [&](const MasterProgress& p) { stop = p.images >= 3 * kBatch; };
+  how.progress = [&](const MasterProgress& p) { stop = p.images >= 3 * kTaught; };
   how.save = [&](double) -> Status { return ++saved, Status(); };
   const auto trained = train_master(model, original, test::shapes(64), how);
   ASSERT_TRUE(trained.ok()) << trained.status().message();
-  EXPECT_EQ(trained->images, 3 * kBatch);
+  EXPECT_EQ(trained->images, 3 * kTaught);
   EXPECT_EQ(saved, 1);
   EXPECT_NE(before, test::bytes_of(*model.weights));
 }
