@@ -116,6 +116,24 @@ Result<std::vector<FilterGate>> insert_gates(Graph& graph, const GateOptions& op
   return gates;
 }
 
+std::vector<FilterGate> find_gates(const Graph& graph) {
+  constexpr std::string_view kBegin = "gate/", kEnd = "/weight";
+  std::vector<FilterGate> gates;
+  for (const Node& node : graph.nodes()) {
+    if (node.op != OpKind::kRelu) continue;
+    const NodeId made_by = graph.value(node.inputs[0]).producer;
+    if (made_by == kNoNode || graph.node(made_by).op != OpKind::kMatMul) continue;
+    const Node& sum = graph.node(made_by);
+    if (sum.inputs.size() < 3 || sum.inputs[2] == kNoValue) continue;
+    const std::string &weight = graph.value(sum.inputs[1]).name, &bias = graph.value(sum.inputs[2]).name;
+    if (!weight.starts_with(kBegin) || !weight.ends_with(kEnd)) continue;
+    const std::string layer = weight.substr(kBegin.size(), weight.size() - kBegin.size() - kEnd.size());
+    if (bias == fmt::format("{}{}/bias", kBegin, layer))
+      gates.push_back({layer, weight, bias, node.outputs[0]});
+  }
+  return gates;
+}
+
 Status open_gates(const Graph& graph, const std::vector<FilterGate>& gates, Parameters& params) {
   for (const FilterGate& gate : gates) {
     LIMBER_ASSIGN(Tensor weight, Tensor::zeros(graph.type(*graph.find(gate.weight))));

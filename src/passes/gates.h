@@ -29,6 +29,10 @@ struct FilterGate {
 // when the share is not above 0 and at most 1; the graph is unchanged then.
 Result<std::vector<FilterGate>> insert_gates(Graph& graph, const GateOptions& options = {});
 
+// The gates that insert_gates() put in, found again by these names: in a graph that was saved, or sliced. Of
+// gates that choose, their value before. Empty when there are none.
+std::vector<FilterGate> find_gates(const Graph& graph);
+
 // Sets weights to 0 and biases to 1: every gate is 1, and the graph computes what it did before, to the bit.
 Status open_gates(const Graph& graph, const std::vector<FilterGate>& gates, Parameters& params);
 

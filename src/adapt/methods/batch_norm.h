@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "adapt/methods/by_size.h"
+#include "adapt/by_size.h"
 #include "adapt/methods/parts.h"
 #include "adapt/strategy.h"
 #include "runtime/session.h"

@@ -1,7 +1,7 @@
 // Which filters are worth training on a window.
 #pragma once
 
-#include "adapt/methods/by_size.h"
+#include "adapt/by_size.h"
 #include "adapt/methods/parts.h"
 #include "adapt/methods/window_training.h"
 

@@ -1,7 +1,7 @@
 // What the model says of images now, by its running statistics.
 #pragma once
 
-#include "adapt/methods/by_size.h"
+#include "adapt/by_size.h"
 #include "adapt/strategy.h"
 #include "runtime/session.h"
 

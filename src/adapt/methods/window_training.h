@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "adapt/methods/by_size.h"
+#include "adapt/by_size.h"
 #include "adapt/strategy.h"
 #include "train/training_session.h"
 
