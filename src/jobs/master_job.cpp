@@ -22,7 +22,7 @@ namespace limber {
 namespace {
 
 constexpr size_t kMasterJudged = 2000;  // images: an interval of 1.3 points at 90 %
-constexpr int64_t kMasterBatch = 128, kSeenBatch = 64;
+constexpr int64_t kMasterBatch = 64, kSeenBatch = 64;
 // What judging takes, by one batch of the original: statistics of each network (their work adds up to about
 // twice that of the original), of those it is compared with, and images to judge by.
 constexpr double kJudgingPasses = 300;
