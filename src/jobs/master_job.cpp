@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -22,7 +23,7 @@ namespace limber {
 namespace {
 
 constexpr size_t kMasterJudged = 2000;  // images: an interval of 1.3 points at 90 %
-constexpr int64_t kMasterBatch = 128, kSeenBatch = 64;
+constexpr int64_t kMasterBatch = 64, kSeenBatch = 64;
 // What judging takes, by one batch of the original: statistics of each network (their work adds up to about
 // twice that of the original), of those it is compared with, and images to judge by.
 constexpr double kJudgingPasses = 300;
@@ -183,7 +184,7 @@ class MasterMaker {
     how.workers = job_.workers;
     how.stop = control_.stop;
     how.progress = [this](const adapt::MasterProgress& p) {
-      control_.progress({"training the master", p.seconds / p.of_seconds,
+      control_.progress({"training the master", std::min(1.0, p.seconds / p.of_seconds),
                          fmt::format("{:.0f} of {:.0f} s  {} images  loss {:.4f} with all filters, {:.4f} with some",
                                      p.seconds, p.of_seconds, p.images, p.whole, p.part)});
     };
@@ -208,6 +209,7 @@ class MasterMaker {
     loading.on_bad_image = job_.on_bad_image;
     LIMBER_ASSIGN(const auto loader, Loader::make(data_, loading));
     adapt::MasterJudging how;
+    how.shares = job_.shares;
     LIMBER_ASSIGN(how.seen, adapt::statistics_images(*loader));
     how.unseen = judged_.data;
     how.labels = labels_;
@@ -253,6 +255,10 @@ Status check(const MasterJobOptions& job) {
     return invalid("budget is {}; expected seconds, more than 0", job.budget);
   if (!(job.rate > 0 && job.rate <= 1))
     return invalid("rate is {}; expected above 0 and at most 1", job.rate);
+  for (const double share : job.shares) {
+    if (!(share > 0 && share <= 1))
+      return invalid("a share of the filters is {}; expected above 0 and at most 1", share);
+  }
   return {};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "jobs/elastify_job.h"
 #include "record/master_note.h"
@@ -17,6 +18,7 @@ struct MasterJobOptions : JobOptions {
   AugmentOptions changes;   // random ones
   double rate = 2e-3;       // of training, for the smallest networks
   TuneTo learn_from = TuneTo::kAuto;
+  std::vector<double> shares = {1, 0.75, 0.5, 0.4, 0.3, 0.2};  // of the filters, that are judged in the end
   OnBadImage on_bad_image = OnBadImage::kFail;
   int workers = kAutoWorkers;
 };

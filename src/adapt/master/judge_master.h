@@ -19,7 +19,7 @@ Result<AdaptedModel> cut(const AdaptedModel& model, const ChannelGroups& groups,
                          std::span<const std::vector<int64_t>> units);
 
 struct MasterJudging {
-  std::vector<double> shares = {1, 0.75, 0.5, 0.4, 0.3, 0.2};  // of the units
+  std::vector<double> shares = {1, 0.5, 0.3};  // of the units
   std::vector<Tensor> seen;  // batches of images that units are chosen and statistics measured by
   std::shared_ptr<const Dataset> unseen;  // that nothing learnt from
   bool labels = true;  // false: what the original says of an image counts as its class

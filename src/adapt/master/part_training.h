@@ -21,7 +21,8 @@ struct PartOptions {
 
 // A step takes the kept units' part of every tensor (and of what the optimiser knows of it), runs the small
 // network over them, normalised by the batch, and puts them back: what is dropped stays to the bit, and a
-// step costs what the small network costs. Cuts of one size share a plan. Use from one thread.
+// step costs what the small network costs. Numbers of channels that kernels are slow for are filled up with
+// channels of zeros, which change nothing. Cuts of one size share a plan. Use from one thread.
 class PartTraining {
  public:
   // Weights, and the state of the optimiser beside them, are those of `model`, whose graph is the master's.
@@ -44,11 +45,15 @@ class PartTraining {
   };
   PartTraining(const AdaptedModel& model, const Master& master, const PartOptions& options)
       : model_(model), master_(master), options_(options) {}
-  Result<Part*> part_for(const SlicedGraph& sliced);
+  struct Cut {
+    SlicedGraph kept, filled;  // the units, and these with others whose place zeros take
+  };
+  Result<Cut> make_cut(std::span<const std::vector<int64_t>> units) const;
+  Result<Part*> part_for(const SlicedGraph& filled);
   Result<std::unique_ptr<TrainingSession>> make_training(const Graph& graph,
                                                          std::shared_ptr<Parameters> params) const;
-  Status take_all(const SlicedGraph& sliced, Part& part);
-  Status put_all(const SlicedGraph& sliced, const Part& part, bool statistics);
+  Status take_all(const Cut& cut, Part& part);
+  Status put_all(const Cut& cut, const Part& part);
 
   AdaptedModel model_;
   Master master_;

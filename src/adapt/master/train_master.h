@@ -19,7 +19,7 @@ struct MasterProgress {
 };
 
 struct MasterTraining {
-  int64_t batch = 128;
+  int64_t batch = 64;
   double seconds = 600;       // in all
   double seconds_before = 0;  // of these, how many are over: by a process before this one
   int64_t batches = 0;        // above 0: so many end it instead, however long they take

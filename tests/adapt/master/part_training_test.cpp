@@ -1,5 +1,6 @@
 #include "adapt/master/part_training.h"
 
+#include "adapt/master/judge_master.h"
 #include "passes/slice_channels.h"
 #include "tests/adapt/master/small_master.h"
 
@@ -72,6 +73,29 @@ TEST(PartTraining, AStepOfAllUnitsIsAStepOfTheMaster) {
   EXPECT_EQ(test::bytes_of(*plain.weights), test::bytes_of(*model.weights));
 }
 
+// The zeros that fill blocks of channels are not seen by what is kept.
+TEST(PartTraining, AStepOfAPartIsAStepOfTheNetworkThatIsCut) {
+  const AdaptedModel model = master_of(residual_model());
+  draw_gates(model, 3);
+  const Master master = *open_master(model.graph);
+  const std::vector<std::vector<int64_t>> kept = {{0, 1, 3, 4, 5, 7, 8, 9, 11}, {2, 7, 9}};
+  const AdaptedModel part = *cut(model, master.groups, kept);
+  TrainingOptions how{.threads = 1};
+  how.step = {.batch = kBatch,
+              .loss = {.kind = LossKind::kCrossEntropy},
+              .soft_targets = true,
+              .optimizer = PartOptions().optimizer};
+  const auto expected = *TrainingSession::create(part.graph, part.weights, part.backends, how);
+  const auto training = part_training(model);
+  for (uint64_t i = 0; i < 3; ++i) {
+    const Tensor images = residual_images(kBatch, i), targets = some_targets();
+    std::memcpy(expected->images().raw(), images.raw(), images.bytes());
+    std::memcpy(expected->targets().raw(), targets.raw(), targets.bytes());
+    expected->set_rate(0.01);
+    EXPECT_NEAR(*expected->step(), *training->step(kept, images, targets, 0.01), 1e-4) << i;
+  }
+}
+
 TEST(PartTraining, CutsOfOneSizeShareAPlan) {
   const AdaptedModel model = master_of(residual_model());
   const auto training = part_training(model);
@@ -79,7 +103,7 @@ TEST(PartTraining, CutsOfOneSizeShareAPlan) {
   ASSERT_TRUE(training->step(std::vector<std::vector<int64_t>>{{0, 5}, {2, 7}}, images, targets, 0.01).ok());
   ASSERT_TRUE(training->step(std::vector<std::vector<int64_t>>{{1, 2}, {0, 9}}, images, targets, 0.01).ok());
   EXPECT_EQ(training->compiled(), 1u);
-  ASSERT_TRUE(training->step(std::vector<std::vector<int64_t>>{{1, 2}, {9}}, images, targets, 0.01).ok());
+  ASSERT_TRUE(training->step(std::vector<std::vector<int64_t>>{{1, 2, 3, 4, 5, 6, 7, 8, 9}, {9}}, images, targets, 0.01).ok());
   EXPECT_EQ(training->compiled(), 2u);
 }
 

@@ -80,6 +80,31 @@ inline Tensor residual_images(int64_t count, uint64_t seed) {
   return images;
 }
 
+// Ten classes that a small network tells apart after few steps: stripes in five colours, lying or standing,
+// under noise.
+inline std::shared_ptr<const Dataset> stripes(int64_t count, uint64_t seed) {
+  constexpr int64_t kSide = 16;
+  constexpr int kColours[5][3] = {{200, 40, 40}, {40, 200, 40}, {40, 40, 200}, {200, 200, 40}, {40, 200, 200}};
+  Tensor images = *Tensor::zeros({DType::kU8, Shape{count, kSide, kSide, 3}});
+  Tensor labels = *Tensor::zeros({DType::kI64, Shape{count}});
+  Random random(seed);
+  uint8_t* pixel = images.data<uint8_t>().data();
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t label = i % 10;
+    labels.data<int64_t>()[static_cast<size_t>(i)] = label;
+    for (int64_t y = 0; y < kSide; ++y) {
+      for (int64_t x = 0; x < kSide; ++x) {
+        const bool on = (label < 5 ? y : x) / 2 % 2 == 0;
+        for (int c = 0; c < 3; ++c) {
+          const double value = (on ? kColours[label % 5][c] : 120) + 30 * random.normal();
+          *pixel++ = static_cast<uint8_t>(std::clamp(value, 0.0, 255.0));
+        }
+      }
+    }
+  }
+  return *open_arrays(images, labels, "stripes");
+}
+
 inline Tensor answers_of(const AdaptedModel& model, const Tensor& images) {
   const int64_t count = images.shape().dim(0);
   auto plan = compile(model.graph, model.weights, model.backends, batch_settings(model.graph, count, 1));

@@ -28,7 +28,7 @@ AdaptedModel trained_model(const std::shared_ptr<const Dataset>& data) {
   const auto training = *TrainingSession::create(model.graph, model.weights, model.backends, how);
   const auto loader = *Loader::make(data, loading());
   training->set_rate(0.01);
-  for (uint64_t epoch = 0; epoch < 6; ++epoch) {
+  for (uint64_t epoch = 0; epoch < 4; ++epoch) {
     EXPECT_TRUE(loader->start_epoch(epoch).ok());
     for (Batch batch = *loader->next(); batch.size > 0; batch = *loader->next()) {
       std::memcpy(training->images().raw(), batch.images.raw(), batch.images.bytes());
@@ -50,12 +50,12 @@ MasterTraining short_training(int64_t batches) {
   return how;
 }
 
-MasterJudging judging(const std::shared_ptr<const Dataset>& data, size_t unseen) {
+MasterJudging judging(const std::shared_ptr<const Dataset>& data, int64_t unseen) {
   MasterJudging how;
   LoaderOptions as_they_are = loading();
   as_they_are.augment = false;
   how.seen = *statistics_images(**Loader::make(data, as_they_are));
-  how.unseen = test::shapes(unseen, Split::kTest);
+  how.unseen = stripes(unseen, 2);
   how.batch = 50;
   how.workers = 0;
   how.input.height = how.input.width = 16;
@@ -65,11 +65,11 @@ MasterJudging judging(const std::shared_ptr<const Dataset>& data, size_t unseen)
 // With half of its units a master is better than the original with its largest, and it is as good as ever
 // with all of them.
 TEST(TrainMaster, PartsOfAMasterAreBetterThanThoseOfTheOriginal) {
-  const auto data = test::shapes(320);
+  const auto data = stripes(160, 1);
   const AdaptedModel original = trained_model(data), model = master_of(original);
-  const auto trained = train_master(model, original, data, short_training(60));
+  const auto trained = train_master(model, original, data, short_training(40));
   ASSERT_TRUE(trained.ok()) << trained.status().message();
-  EXPECT_EQ(trained->images, 60 * kTaught);
+  EXPECT_EQ(trained->images, 40 * kTaught);
   MasterJudging how = judging(data, 200);
   how.shares = {1, 0.5, 0.3};
   const auto levels = judge_master(model, original, how);
@@ -84,7 +84,7 @@ TEST(TrainMaster, PartsOfAMasterAreBetterThanThoseOfTheOriginal) {
 }
 
 TEST(TrainMaster, EndsWithEqualWeightsForEqualSeeds) {
-  const auto data = test::shapes(64);
+  const auto data = stripes(64, 1);
   const AdaptedModel original = residual_model();
   const auto weights = [&](uint64_t seed) {
     const AdaptedModel model = master_of(original);
@@ -101,7 +101,7 @@ TEST(TrainMaster, EndsWithEqualWeightsForEqualSeeds) {
 // Without labels it learns what the original says: those of the data may be anything.
 TEST(TrainMaster, LooksAtNoLabelsWhereThereAreNone) {
   const AdaptedModel original = residual_model();
-  const auto data = test::shapes(64);
+  const auto data = stripes(64, 1);
   const auto weights = [&](double label_share) {
     const AdaptedModel model = master_of(original);
     MasterTraining how = short_training(4);
@@ -121,7 +121,7 @@ TEST(TrainMaster, StopsAndKeepsWhatItHas) {
   how.stop = &stop;
   how.progress = [&](const MasterProgress& p) { stop = p.images >= 3 * kTaught; };
   how.save = [&](double) -> Status { return ++saved, Status(); };
-  const auto trained = train_master(model, original, test::shapes(64), how);
+  const auto trained = train_master(model, original, stripes(64, 1), how);
   ASSERT_TRUE(trained.ok()) << trained.status().message();
   EXPECT_EQ(trained->images, 3 * kTaught);
   EXPECT_EQ(saved, 1);
@@ -135,23 +135,23 @@ TEST(TrainMaster, GoesOnFromGatesThatAreNotOpen) {
   const auto before = test::bytes_of(*model.weights);
   MasterTraining how = short_training(1);
   how.rate = 1e-12;
-  ASSERT_TRUE(train_master(model, original, test::shapes(64), how).ok());
+  ASSERT_TRUE(train_master(model, original, stripes(64, 1), how).ok());
   EXPECT_EQ(before.at("gate/first/weight"), test::bytes_of(*model.weights)["gate/first/weight"]);
   EXPECT_NE(before.at("stem.mean"), test::bytes_of(*model.weights)["stem.mean"]) << "measured anew";
 }
 
 TEST(TrainMaster, RefusesWhatCannotWork) {
   const AdaptedModel original = residual_model(), model = master_of(original);
-  const auto few = train_master(model, original, test::shapes(10), short_training(1));
+  const auto few = train_master(model, original, stripes(10, 1), short_training(1));
   EXPECT_EQ(few.status().code(), Code::kInvalidArgument);
   EXPECT_NE(few.status().message().find("smaller batch"), std::string::npos) << few.status().message();
-  const auto none = train_master(original, original, test::shapes(64), short_training(1));
+  const auto none = train_master(original, original, stripes(64, 1), short_training(1));
   EXPECT_EQ(none.status().code(), Code::kInvalidArgument);
   EXPECT_NE(none.status().message().find("gates"), std::string::npos) << none.status().message();
 }
 
 TEST(JudgeMaster, WithoutLabelsTheOriginalIsRight) {
-  const auto data = test::shapes(64);
+  const auto data = stripes(64, 1);
   const AdaptedModel original = residual_model(), model = master_of(original);
   MasterJudging how = judging(data, 50);
   how.shares = {1, 0.5};
@@ -165,7 +165,7 @@ TEST(JudgeMaster, WithoutLabelsTheOriginalIsRight) {
 
 TEST(JudgeMaster, IsStopped) {
   const AdaptedModel original = residual_model(), model = master_of(original);
-  MasterJudging how = judging(test::shapes(64), 50);
+  MasterJudging how = judging(stripes(64, 1), 50);
   const std::atomic<bool> stop{true};
   how.stop = &stop;
   EXPECT_EQ(judge_master(model, original, how).status().code(), Code::kResourceExhausted);
