@@ -10,12 +10,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "adapt/answerer.h"
 #include "adapt/guard.h"
 #include "adapt/source_study.h"
 #include "adapt/strategy.h"
@@ -72,11 +75,8 @@ struct FollowCounts {
   int64_t frames = 0;
   FrameFaults faults;  // frames that were left out
   int64_t adapted = 0, rejected = 0, rolled_back = 0, returned = 0, failed = 0;
-  double seeing_s = 0, detecting_s = 0, learning_s = 0, judging_s = 0;
+  double answering_s = 0, detecting_s = 0, learning_s = 0, judging_s = 0;
 };
-
-// What a run needs to go on with after a break; what frames were waiting is not part of it.
-struct FollowerState;
 
 // Memory: networks of at most `remembered` domains and of the source, and images of about two windows. Use
 // from one thread; net() and domain() from any.
@@ -86,7 +86,6 @@ class Follower {
   static Result<std::unique_ptr<Follower>> create(const AdaptedModel& model,
                                                   std::unique_ptr<Strategy> strategy, SourceStudy source,
                                                   const FollowerOptions& options = {});
-  ~Follower();
 
   // Images that were asked, in order, f32[n,C,H,W] as the model wants them. Takes about as long as answering
   // them twice. kInvalidArgument for other images.
@@ -101,14 +100,73 @@ class Follower {
   int64_t domain() const;
   // Those since the last call.
   std::vector<FollowEvent> take_events();
-  const FollowCounts& counts() const;
-  const DriftDetector& detector() const;
-  const Strategy& strategy() const;
+  const FollowCounts& counts() const { return counts_; }
+  const DriftDetector& detector() const { return source_.detector; }
+  const AccuracyEstimator& estimator() const { return source_.estimator; }
+  const Strategy& strategy() const { return *strategy_; }
 
  private:
-  struct Impl;
-  explicit Follower(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  // A network, ready to answer, with how it does on the source.
+  struct Runner {
+    std::shared_ptr<const Net> net;
+    std::unique_ptr<Answerer> answerer;
+    Footing footing;
+  };
+  // A frame that candidates are judged by.
+  struct RecentFrame {
+    std::vector<float> pixels, original;  // logits of the model as it came
+    bool kept = false;                    // nothing learns from it
+  };
+  enum class JudgeBy : uint8_t { kKept, kAll };
+
+  Follower(const AdaptedModel& model, std::unique_ptr<Strategy> strategy, SourceStudy source,
+           const FollowerOptions& options, WeightSnapshot weights);
+  Status start();
+  bool remodels() const { return strategy_->remodelled() != nullptr; }
+  Status take_in(std::span<const float> pixels, const Frame& frame, const std::vector<float>& logits);
+  void keep(std::span<const float> pixels, const std::vector<float>& logits);
+  Status begin_anew(const DriftAlarm& alarm);
+  Status enter_domain();
+  Status go_back_to_what_was_known(int64_t domain);
+  Status watch(const Look& look);
+  double gain_of(const Look& look) const;
+  Result<Runner> candidate();
+  Status settle_on(Runner learnt);
+  Status accept(Runner learnt, const std::string& reason);
+  Status reject(const std::string& reason);
+  Result<Runner> runner_of(std::shared_ptr<const Net> net);
+  Result<Footing> footing_on_source(const Net& net, const Answerer& over);
+  Result<std::optional<Comparison>> compare_on_recent(Runner& runner, JudgeBy by);
+  void answer_with(Runner runner);
+  void answer_as_it_came();
+  void remember(const std::shared_ptr<const Net>& net);
+  Status go_on_from(const WeightSnapshot& weights);
+  int64_t waiting_frames() const { return static_cast<int64_t>(waiting_.size() / image_size_); }
+  Tensor images_of(std::span<const float> pixels) const;
+  FollowEvent& tell(FollowKind kind, std::string reason);
+
+  AdaptedModel model_;
+  std::unique_ptr<Strategy> strategy_;
+  SourceStudy source_;
+  FollowerOptions options_;
+  Guard guard_;
+  WeightSnapshot source_weights_, last_weights_;  // the second: what the strategy goes on from
+  Runner original_, answering_;                   // the second is empty while the model as it came answers
+
+  std::vector<float> waiting_;  // pixels to learn from
+  std::deque<RecentFrame> recent_;
+  std::deque<std::pair<std::vector<float>, std::vector<float>>> watched_;  // logits: as it came, as it answers
+  std::vector<std::shared_ptr<const Net>> accepted_;                       // by domain; the last used first
+  std::vector<FollowEvent> events_;
+  FollowCounts counts_;
+  int64_t collected_ = 0;  // frames since the last alarm
+  bool learnt_ = false;    // since the last alarm
+  bool settling_ = false;
+  size_t image_size_ = 1;  // numbers an image
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Net> net_;  // of these two anybody may ask
+  int64_t domain_ = 0;
 };
 
 }  // namespace limber::adapt
