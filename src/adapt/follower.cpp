@@ -32,7 +32,8 @@ Follower::Follower(const AdaptedModel& model, std::unique_ptr<Strategy> strategy
       options_(options),
       guard_(options.guard),
       source_weights_(weights),
-      last_weights_(std::move(weights)) {}
+      last_weights_(weights),
+      begun_weights_(std::move(weights)) {}
 
 Result<std::unique_ptr<Follower>> Follower::create(const AdaptedModel& model,
                                                    std::unique_ptr<Strategy> strategy, SourceStudy source,
@@ -130,18 +131,27 @@ Status Follower::take_in(std::span<const float> pixels, const Frame& frame,
   return {};
 }
 
+void Follower::forget_waiting() {
+  waiting_.clear();
+  waiting_numbers_.clear();
+}
+
 void Follower::keep(std::span<const float> pixels, const std::vector<float>& logits) {
   if (strategy_->batch() == 0) return;
+  const int64_t number = counts_.frames - 1;
   const bool kept = options_.guarded && ++collected_ % kKeptOf == 0;
   if (!kept) {
     // What nobody had time to learn from gives way to what is newer.
     const auto most = static_cast<size_t>(options_.window) * pixels.size();
-    if (waiting_.size() >= most)
+    if (waiting_.size() >= most) {
       waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(pixels.size()));
+      waiting_numbers_.pop_front();
+    }
     waiting_.insert(waiting_.end(), pixels.begin(), pixels.end());
+    waiting_numbers_.push_back(number);
   }
   if (!options_.guarded) return;
-  recent_.push_back({{pixels.begin(), pixels.end()}, logits, kept});
+  recent_.push_back({{pixels.begin(), pixels.end()}, logits, number, kept});
   if (recent_.size() > kRecent) recent_.pop_front();
 }
 
@@ -151,7 +161,7 @@ Status Follower::begin_anew(const DriftAlarm& alarm) {
   event.frame = alarm.frame;
   event.since = alarm.since;
   if (!options_.guarded) return {};
-  waiting_.clear();
+  forget_waiting();
   recent_.clear();
   collected_ = 0;
   learnt_ = false;
@@ -222,14 +232,14 @@ bool Follower::due() const {
   if (strategy_->batch() == 0 || (remodels() && settling_)) return false;
   const int64_t wanted = options_.guarded ? options_.window * (kKeptOf - 1) / kKeptOf : options_.window;
   // Of a new world soon.
-  return waiting_frames() >= (learnt_ || !options_.guarded ? wanted : (wanted + 1) / 2);
+  return static_cast<int64_t>(waiting_numbers_.size()) >= (learnt_ || !options_.guarded ? wanted : (wanted + 1) / 2);
 }
 
 Status Follower::learn() {
   if (!due()) return {};
   const double began = now_seconds();
   const Tensor images = images_of(waiting_);
-  waiting_.clear();
+  forget_waiting();
   learnt_ = true;
   const auto changed = strategy_->adapt(images);
   counts_.learning_s += now_seconds() - began;
@@ -337,7 +347,7 @@ void Follower::answer_as_it_came() {
   net_ = original_.net;
 }
 
-Status Follower::go_on_from(const WeightSnapshot& weights) {
+Status Follower::set_weights(const WeightSnapshot& weights) {
   for (const std::string& name : model_.weights->names()) {
     if (!weights.weights().contains(name)) model_.weights->erase(name);
   }
@@ -345,7 +355,12 @@ Status Follower::go_on_from(const WeightSnapshot& weights) {
     LIMBER_ASSIGN(Tensor tensor, weights.weights().get(name));
     model_.weights->set(name, std::move(tensor));
   }
-  last_weights_ = weights;
+  return {};
+}
+
+Status Follower::go_on_from(const WeightSnapshot& weights) {
+  LIMBER_TRY(set_weights(weights));
+  last_weights_ = begun_weights_ = weights;
   return strategy_->reset();
 }
 

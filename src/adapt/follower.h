@@ -11,6 +11,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -78,6 +80,16 @@ struct FollowCounts {
   double answering_s = 0, detecting_s = 0, learning_s = 0, judging_s = 0;
 };
 
+// What following needs to go on after a break as if there had been none. Networks that a strategy cut itself
+// are no part of it: until the next one the model as it came answers.
+struct FollowerState {
+  // Tensors of weights that are not those of the source, by what they are for; the detector.
+  std::map<std::string, Tensor> tensors;
+  std::string text;  // the rest, as one line of JSON
+};
+// Images of frames that were seen before, by their numbers from 0, in this order.
+using FrameLoader = std::function<Result<Tensor>(std::span<const int64_t> frames)>;
+
 // Memory: networks of at most `remembered` domains and of the source, and images of about two windows. Use
 // from one thread; net() and domain() from any.
 class Follower {
@@ -95,6 +107,12 @@ class Follower {
   // Learns from what was seen, judges it, and changes net() when it is good. Takes long; a failure of the
   // strategy is an event, not an error. Does nothing unless due().
   Status learn();
+
+  // Between two calls of see() or learn().
+  Result<FollowerState> state() const;
+  // For a follower that was made in the same way and has seen nothing. kCorrupt for what no such one gave; it
+  // is of no use then.
+  Status restore(const FollowerState& state, const FrameLoader& load);
 
   std::shared_ptr<const Net> net() const;
   int64_t domain() const;
@@ -115,7 +133,8 @@ class Follower {
   // A frame that candidates are judged by.
   struct RecentFrame {
     std::vector<float> pixels, original;  // logits of the model as it came
-    bool kept = false;                    // nothing learns from it
+    int64_t number = 0;
+    bool kept = false;  // nothing learns from it
   };
   enum class JudgeBy : uint8_t { kKept, kAll };
 
@@ -124,6 +143,7 @@ class Follower {
   Status start();
   bool remodels() const { return strategy_->remodelled() != nullptr; }
   Status take_in(std::span<const float> pixels, const Frame& frame, const std::vector<float>& logits);
+  void forget_waiting();
   void keep(std::span<const float> pixels, const std::vector<float>& logits);
   Status begin_anew(const DriftAlarm& alarm);
   Status enter_domain();
@@ -140,8 +160,11 @@ class Follower {
   void answer_with(Runner runner);
   void answer_as_it_came();
   void remember(const std::shared_ptr<const Net>& net);
+  Status set_weights(const WeightSnapshot& weights);
   Status go_on_from(const WeightSnapshot& weights);
-  int64_t waiting_frames() const { return static_cast<int64_t>(waiting_.size() / image_size_); }
+  Status restore_watched(const Tensor& original, const Tensor& answers);
+  Status restore_frames(const std::vector<int64_t>& waiting, const std::vector<int64_t>& recent,
+                        const std::vector<int64_t>& kept, const FrameLoader& load);
   Tensor images_of(std::span<const float> pixels) const;
   FollowEvent& tell(FollowKind kind, std::string reason);
 
@@ -150,10 +173,12 @@ class Follower {
   SourceStudy source_;
   FollowerOptions options_;
   Guard guard_;
-  WeightSnapshot source_weights_, last_weights_;  // the second: what the strategy goes on from
+  WeightSnapshot source_weights_;
+  WeightSnapshot last_weights_, begun_weights_;  // that the strategy goes on from, and began anew from
   Runner original_, answering_;                   // the second is empty while the model as it came answers
 
   std::vector<float> waiting_;  // pixels to learn from
+  std::deque<int64_t> waiting_numbers_;
   std::deque<RecentFrame> recent_;
   std::deque<std::pair<std::vector<float>, std::vector<float>>> watched_;  // logits: as it came, as it answers
   std::vector<std::shared_ptr<const Net>> accepted_;                       // by domain; the last used first

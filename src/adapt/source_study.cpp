@@ -118,7 +118,11 @@ Result<std::optional<SourceStudy>> study_source(const AdaptedModel& model,
   LIMBER_ASSIGN(const auto kept, some_of(data, options.kept));
   LIMBER_ASSIGN(const Batch batch, student.load(kept));
   const auto labels = batch.labels.data<int64_t>();
-  SourceStudy study{std::move(detector), std::move(estimator), batch.images, {labels.begin(), labels.end()}};
+  SourceStudy study{std::move(detector),
+                    std::move(estimator),
+                    batch.images,
+                    {labels.begin(), labels.end()},
+                    static_cast<int64_t>(seen->frames.size())};
   LIMBER_ASSIGN(const auto few, some_of(data, options.corrupted));
   LIMBER_ASSIGN(const bool done, learn_errors(student, few, model.seed, study));
   return done ? std::optional(std::move(study)) : std::nullopt;
