@@ -1,16 +1,22 @@
 #include "jobs/adapt_job.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "base/clock.h"
 #include "base/parallel.h"
 #include "data/stream.h"
 #include "data/subset.h"
+#include "jobs/adapt_folder.h"
 #include "jobs/classifier.h"
+#include "jobs/version.h"
 #include "passes/classifier.h"
 
 namespace limber {
 namespace {
 
+// Frames that are answered before anybody looks at them: what is noticed changes the answers from there on.
+constexpr int64_t kSeenAtOnce = 25;
 constexpr int64_t kSpan = 5000;  // frames over which adapting must not lose: see docs/adaptation.md
 
 struct World {
@@ -61,54 +67,187 @@ std::vector<DomainChange> changes_of(const World& world) {
 }
 
 
+AdaptWindowRecord record_of(const WindowScore& window) {
+  return {.step = window.first + window.frames,
+          .frames = window.frames,
+          .domain = window.domain,
+          .mixed = window.mixed,
+          .labelled = window.labelled,
+          .accuracy = window.accuracy,
+          .frozen = window.frozen,
+          .estimate = window.answers_estimate,
+          .frozen_estimate = window.estimate,
+          .atc = window.atc,
+          .doc = window.doc,
+          .found = window.found,
+          .net = window.net};
+}
+
+WindowScore window_of(const AdaptWindowRecord& record) {
+  return {.first = record.step - record.frames,
+          .frames = record.frames,
+          .domain = record.domain,
+          .mixed = record.mixed,
+          .labelled = record.labelled,
+          .accuracy = record.accuracy,
+          .frozen = record.frozen,
+          .estimate = record.frozen_estimate,
+          .atc = record.atc,
+          .doc = record.doc,
+          .answers_estimate = record.estimate,
+          .found = record.found,
+          .net = record.net};
+}
+
+// Images begin .. begin + count of a batch.
+Result<Tensor> images_in(const Batch& batch, int64_t begin, int64_t count) {
+  TensorType type = batch.images.type();
+  type.shape[0] = Dim(count);
+  LIMBER_ASSIGN(Tensor images, Tensor::allocate(type));
+  const size_t row = batch.images.bytes() / static_cast<size_t>(batch.size);
+  std::memcpy(images.raw(),
+              static_cast<const std::byte*>(batch.images.raw()) + row * static_cast<size_t>(begin),
+              images.bytes());
+  return images;
+}
+
 class AdaptRun {
  public:
-  AdaptRun(const World& world, adapt::Follower& follower, AdaptResult& result)
-      : world_(world), follower_(follower), result_(result) {}
+  AdaptRun(const AdaptJobOptions& options, const World& world, LoaderOptions loading,
+           adapt::Follower& follower, AdaptFolder* folder, AdaptResult& result)
+      : options_(options),
+        world_(world),
+        loading_(std::move(loading)),
+        follower_(follower),
+        folder_(folder),
+        result_(result) {}
 
-  Status run(const LoaderOptions& loading, const JobControl& control) {
-    LIMBER_ASSIGN(const auto loader, Loader::make(world_.stream, loading));
-    LIMBER_TRY(loader->start_epoch(0));
+  Status run(const JobControl& control) {
+    LIMBER_TRY(go_on());
+    LIMBER_ASSIGN(const auto loader, Loader::make(world_.stream, loading_));
+    LIMBER_TRY(loader->start_epoch(0, result_.frames / options_.window));
+    const int64_t skipped = result_.skipped;
+    double saved = now_seconds();
+    bool over = false;
     while (!control.stop_asked()) {
       LIMBER_ASSIGN(const Batch batch, loader->next());
-      if (batch.size == 0) break;
+      over = batch.size == 0;
+      if (over) break;
       LIMBER_TRY(window(batch));
+      result_.skipped = skipped + static_cast<int64_t>(loader->skipped());
+      if (now_seconds() - saved >= options_.save_every_s) {
+        LIMBER_TRY(save());
+        saved = now_seconds();
+      }
       control.progress(
           {.stage = "following the stream",
            .share = static_cast<double>(result_.frames) / static_cast<double>(world_.stream->size()),
            .text = ""});
     }
-    result_.skipped = loader->skipped();
-    return {};
+    result_.counts = follower_.counts();
+    return over ? end() : save();
   }
 
  private:
+  // What is done is not done again.
+  Status go_on() {
+    if (folder_ == nullptr || !folder_->saved()) return {};
+    const SavedFollower& saved = *folder_->saved();
+    LIMBER_TRY(follower_.restore(saved.follower, [this](std::span<const int64_t> frames) {
+      return images_of(frames);
+    }));
+    result_.frames = saved.frames;
+    result_.skipped = saved.skipped;
+    for (const AdaptWindowRecord& record : folder_->windows()) result_.windows.push_back(window_of(record));
+    for (const AdaptEventRecord& record : folder_->events()) take(record);
+    return {};
+  }
+  Result<Tensor> images_of(std::span<const int64_t> frames) const {
+    std::vector<uint32_t> samples;
+    for (const int64_t frame : frames) {
+      if (frame >= static_cast<int64_t>(world_.stream->size()))
+        return corrupt("frame {} of a stream of {}", frame, world_.stream->size());
+      samples.push_back(static_cast<uint32_t>(frame));
+    }
+    LIMBER_ASSIGN(const auto part, make_subset(world_.stream, std::move(samples)));
+    LoaderOptions all = loading_;
+    all.batch = static_cast<int64_t>(frames.size());
+    LIMBER_ASSIGN(const auto loader, Loader::make(part, all));
+    LIMBER_TRY(loader->start_epoch(0));
+    LIMBER_ASSIGN(Batch batch, loader->next());
+    return std::move(batch.images);
+  }
+
   // Scored first, learnt from afterwards.
   Status window(const Batch& batch) {
-    LIMBER_ASSIGN(const adapt::Look look, follower_.see(batch.images));
     WindowScore window;
     window.first = result_.frames;
     window.frames = batch.size;
     place(window);
-    window.frozen = share_right(batch, look.original);
-    window.accuracy = share_right(batch, look.answers);
-    window.estimate = look.estimate.accuracy;
-    window.atc = look.estimate.atc;
-    window.doc = look.estimate.doc;
-    window.answers_estimate = look.accuracy;
-    result_.windows.push_back(window);
-    result_.frames += batch.size;
-    if (follower_.due()) LIMBER_TRY(follower_.learn());
-    for (adapt::FollowEvent& event : follower_.take_events()) tell(std::move(event));
-    return {};
-  }
-  void tell(adapt::FollowEvent event) {
-    if (event.kind == adapt::FollowKind::kAlarm) {
-      const Visit visit = world_.stream->visit(static_cast<size_t>(event.frame));
-      result_.alarms.push_back(
-          {event.frame, event.since, event.reason, world_.stream->domains()[visit.domain]});
+    int64_t right = 0, frozen = 0;
+    for (int64_t begin = 0; begin < batch.size; begin += kSeenAtOnce) {
+      const int64_t some = std::min(kSeenAtOnce, batch.size - begin);
+      LIMBER_ASSIGN(const Tensor images, images_in(batch, begin, some));
+      window.net = follower_.net()->name;
+      LIMBER_ASSIGN(const adapt::Look look, follower_.see(images));
+      const auto labels =
+          batch.labels.data<int64_t>().subspan(static_cast<size_t>(begin), static_cast<size_t>(some));
+      right += count_right(look.answers, labels);
+      frozen += count_right(look.original, labels);
+      const double share = static_cast<double>(some) / static_cast<double>(batch.size);
+      window.estimate += share * look.estimate.accuracy;
+      window.atc += share * look.estimate.atc;
+      window.doc += share * look.estimate.doc;
+      window.answers_estimate += share * look.accuracy;
+      if (follower_.due()) LIMBER_TRY(follower_.learn());
     }
-    result_.events.push_back(std::move(event));
+    window.accuracy = static_cast<double>(right) / static_cast<double>(batch.size);
+    window.frozen = static_cast<double>(frozen) / static_cast<double>(batch.size);
+    window.found = follower_.domain();
+    result_.frames += batch.size;
+    for (const adapt::FollowEvent& event : follower_.take_events()) LIMBER_TRY(tell(event));
+    result_.windows.push_back(window);
+    return folder_ == nullptr ? Status() : folder_->add(record_of(window));
+  }
+  Status tell(const adapt::FollowEvent& event) {
+    const Visit visit = world_.stream->visit(static_cast<size_t>(std::max<int64_t>(0, event.frame - 1)));
+    const AdaptEventRecord record{.step = result_.frames,
+                                  .what = adapt::follow_name(event.kind),
+                                  .frame = event.frame,
+                                  .since = event.since,
+                                  .found = event.domain,
+                                  .domain = world_.stream->domains()[visit.domain],
+                                  .reason = event.reason,
+                                  .estimate = event.estimate,
+                                  .seconds = event.seconds};
+    take(record);
+    return folder_ == nullptr ? Status() : folder_->add(record);
+  }
+  void take(const AdaptEventRecord& record) {
+    if (record.what == adapt::follow_name(adapt::FollowKind::kAlarm))
+      result_.alarms.push_back({record.frame, record.since, record.reason, record.domain});
+    result_.events.push_back(record);
+  }
+  Status save() {
+    if (folder_ == nullptr) return {};
+    LIMBER_ASSIGN(adapt::FollowerState state, follower_.state());
+    return folder_->save({std::move(state), result_.frames, result_.skipped});
+  }
+  Status end() {
+    if (folder_ == nullptr) return {};
+    LIMBER_TRY(save());
+    const adapt::FollowCounts& counts = result_.counts;
+    return folder_->add(AdaptEndRecord{
+        .step = result_.frames,
+        .skipped = result_.skipped,
+        .not_a_number = counts.faults.not_a_number,
+        .flat = counts.faults.flat,
+        .noise = counts.faults.noise,
+        .worst_below_frozen = score_windows(result_.windows, kSpan).worst_below_frozen,
+        .answering_s = counts.answering_s,
+        .detecting_s = counts.detecting_s,
+        .learning_s = counts.learning_s,
+        .judging_s = counts.judging_s});
   }
   void place(WindowScore& window) const {
     const Visit first = world_.stream->visit(static_cast<size_t>(window.first));
@@ -117,17 +256,31 @@ class AdaptRun {
     window.mixed = first.domain != last.domain || last.first > first.first + first.frames;
     window.labelled = world_.stream->is_labelled(first.domain) && world_.stream->is_labelled(last.domain);
   }
-  static double share_right(const Batch& batch, const adapt::Logits& logits) {
+  static int64_t count_right(const adapt::Logits& logits, std::span<const int64_t> labels) {
     int64_t right = 0;
-    for (size_t i = 0; i < logits.size(); ++i)
-      right += among_best(logits[i], batch.labels.data<int64_t>()[i], 1) ? 1 : 0;
-    return static_cast<double>(right) / static_cast<double>(batch.size);
+    for (size_t i = 0; i < logits.size(); ++i) right += among_best(logits[i], labels[i], 1) ? 1 : 0;
+    return right;
   }
 
+  const AdaptJobOptions& options_;
   const World& world_;
+  const LoaderOptions loading_;
   adapt::Follower& follower_;
+  AdaptFolder* folder_;  // null: nothing is written down
   AdaptResult& result_;
 };
+
+RunTexts describe(const AdaptJobOptions& options) {
+  return {{"model", options.model},
+          {"stream", options.stream},
+          {"data", options.data},
+          {"source-images", fmt::format("{}", options.source_images)},
+          {"strategy", options.strategy},
+          {"guard", options.guard ? "on" : "off"},
+          {"window", fmt::format("{}", options.window)},
+          {"frames-per-alarm", fmt::format("{}", options.drift.frames_per_alarm)},
+          {"seed", fmt::format("{}", options.seed)}};
+}
 
 LoaderOptions loading_of(const AdaptJobOptions& options, const Preprocess& input, int threads) {
   LoaderOptions loading;
@@ -162,6 +315,8 @@ Status check(const AdaptJobOptions& options) {
   const auto names = adapt_strategies();
   if (std::find(names.begin(), names.end(), options.strategy) == names.end())
     return no_such("strategy", options.strategy, names);
+  if (options.resume && options.output.empty())
+    return invalid("nothing to resume without an output; name the folder of the stream that was followed");
   return adapt::check(options.drift);
 }
 
@@ -189,13 +344,21 @@ Result<std::optional<AdaptResult>> run_adapt(const AdaptJobOptions& asked, const
   AdaptResult result;
   result.source_accuracy = study->estimator.source_accuracy();
   result.source_images = study->studied;
-  const adapt::FollowerOptions following{.window = options.window, .guarded = options.guard};
+  const adapt::FollowerOptions following{
+      .window = options.window, .guarded = options.guard, .batch = kSeenAtOnce};
   LIMBER_ASSIGN(const auto follower,
                 adapt::Follower::create(model, std::move(strategy), *std::move(study), following));
-  LIMBER_TRY(
-      AdaptRun(world, *follower, result).run(loading_of(options, classifier.input, threads), control));
+  std::unique_ptr<AdaptFolder> folder;
+  if (!options.output.empty()) {
+    LIMBER_ASSIGN(folder, AdaptFolder::open(options.output, options.resume, describe(options),
+                                            {{"threads", fmt::format("{}", threads)},
+                                             {"version", version_text()},
+                                             {"source", fmt::format("{}", result.source_accuracy)}}));
+  }
+  AdaptRun run(options, world, loading_of(options, classifier.input, threads), *follower, folder.get(),
+               result);
+  LIMBER_TRY(run.run(control));
   if (result.frames == 0) return std::optional<AdaptResult>();
-  result.counts = follower->counts();
   result.detector_bytes = follower->detector().bytes();
   score(world, result);
   return std::optional(std::move(result));

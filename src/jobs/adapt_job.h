@@ -12,6 +12,7 @@
 #include "jobs/adapt_score.h"
 #include "jobs/adapt_strategies.h"
 #include "jobs/source.h"
+#include "record/adapt_records.h"
 
 namespace limber {
 
@@ -27,6 +28,11 @@ struct AdaptJobOptions : JobOptions {
   adapt::DriftOptions drift;
   ImageOptions image;
   int workers = kAutoWorkers;
+  // Folder where what happens is recorded, and from which a run that ended early goes on; empty: nowhere. Its
+  // parent must be there.
+  std::string output;
+  bool resume = false;       // goes on where the run stopped; from the start when it has not begun
+  double save_every_s = 10;  // where it stands, at least so often
 };
 Status check(const AdaptJobOptions& options);
 
@@ -40,14 +46,14 @@ struct AdaptResult {
   std::vector<WindowScore> windows;
   std::vector<DomainChange> changes;
   std::vector<AdaptAlarm> alarms;
-  std::vector<adapt::FollowEvent> events;  // alarms included
+  std::vector<AdaptEventRecord> events;  // alarms included
   AlarmScore alarm_score;
   StreamScore score;
   double source_accuracy = 0;
   int64_t frames = 0;
   int64_t source_images = 0;
   adapt::FollowCounts counts;
-  size_t skipped = 0;       // frames that could not be read; the next one counts twice instead
+  int64_t skipped = 0;       // frames that could not be read; the next one counts twice instead
   size_t detector_bytes = 0;
 };
 

@@ -37,6 +37,8 @@ struct WindowScore {
   double frozen = 0;                      // of the model as it came
   double estimate = 0, atc = 0, doc = 0;  // of `frozen`, without labels
   double answers_estimate = 0;            // of `accuracy`, the same
+  int64_t found = 0;                      // domain, by the detector's number, at the end
+  std::string net;                        // that answered last
 };
 
 struct StreamScore {

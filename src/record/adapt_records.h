@@ -69,6 +69,7 @@ struct AdaptEndRecord {
   static constexpr std::string_view kKind = "adapt.end", kOldKind = "";
   int64_t step = 0;
   int64_t skipped = 0, not_a_number = 0, flat = 0, noise = 0;  // frames that were not learnt from
+  double worst_below_frozen = 0;  // the most that was lost in any 5,000 frames, as a share
   double answering_s = 0, detecting_s = 0, learning_s = 0, judging_s = 0;
 
   static void fields(auto& self, auto& field) {
@@ -77,6 +78,7 @@ struct AdaptEndRecord {
     field("not_a_number", self.not_a_number);
     field("flat", self.flat);
     field("noise", self.noise);
+    field("worst_below_frozen", self.worst_below_frozen);
     field("answering_s", self.answering_s);
     field("detecting_s", self.detecting_s);
     field("learning_s", self.learning_s);
