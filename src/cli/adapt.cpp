@@ -1,5 +1,8 @@
 // limber adapt: following a stream of images that nobody labels.
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <filesystem>
 
 #include "base/show.h"
 #include "cli/commands.h"
@@ -8,7 +11,9 @@
 #include "cli/options.h"
 #include "cli/table.h"
 #include "jobs/adapt_job.h"
+#include "jobs/engine.h"
 #include "jobs/json.h"
+#include "jobs/output.h"
 
 namespace limber {
 namespace {
@@ -16,6 +21,8 @@ namespace {
 struct AdaptCommand : AdaptJobOptions {
   bool json = false;
   int64_t images = 2000;
+  bool unguarded = false;
+  std::string strategies = "none";  // one after the other
 };
 
 Json window_json(const WindowScore& window) {
@@ -27,6 +34,7 @@ Json window_json(const WindowScore& window) {
     out.set("accuracy", window.accuracy);
     out.set("frozen", window.frozen);
   }
+  out.set("answers_estimate", window.answers_estimate);
   out.set("estimate", window.estimate);
   out.set("atc", window.atc);
   out.set("doc", window.doc);
@@ -44,13 +52,21 @@ Json alarm_json(const AdaptAlarm& alarm) {
       {{"frame", alarm.frame}, {"since", alarm.since}, {"feature", alarm.feature}, {"domain", alarm.domain}});
 }
 
-double detector_share(const AdaptResult& result) {
-  return result.detector_seconds / std::max(result.serving_seconds, 1e-9);
+Json event_json(const AdaptEventRecord& event) {
+  Json out = Json::object(
+      {{"what", event.what}, {"frame", event.frame}, {"domain", event.domain}, {"reason", event.reason}});
+  if (event.seconds > 0) out.set("seconds", event.seconds);
+  return out;
 }
 
-void adapt_json(const AdaptCommand& options, const AdaptResult& result) {
+double detector_share(const AdaptResult& result) {
+  return result.counts.detecting_s / std::max(result.counts.answering_s, 1e-9);
+}
+
+Json result_json(const AdaptCommand& options, const std::string& strategy, const AdaptResult& result) {
   const AlarmScore& alarms = result.alarm_score;
   const StreamScore& score = result.score;
+  const adapt::FollowCounts& counts = result.counts;
   const Json summary = Json::object({{"accuracy", score.accuracy},
                                      {"frozen_accuracy", score.frozen},
                                      {"worst_below_frozen", score.worst_below_frozen},
@@ -63,22 +79,33 @@ void adapt_json(const AdaptCommand& options, const AdaptResult& result) {
                                      {"estimate_error", score.estimate_error},
                                      {"atc_error", score.atc_error},
                                      {"doc_error", score.doc_error},
-                                     {"adaptations", result.adaptations},
-                                     {"failures", result.failures},
+                                     {"answers_estimate_error", score.answers_error},
+                                     {"adapted", counts.adapted},
+                                     {"rejected", counts.rejected},
+                                     {"rolled_back", counts.rolled_back},
+                                     {"returned", counts.returned},
+                                     {"failed", counts.failed},
+                                     {"learning_s", counts.learning_s},
+                                     {"judging_s", counts.judging_s},
                                      {"detector_share", detector_share(result)},
                                      {"detector_bytes", result.detector_bytes}});
-  const Json out = Json::object({{"model", options.model},
-                                 {"stream", options.stream},
-                                 {"strategy", options.strategy},
-                                 {"frames", result.frames},
-                                 {"labelled_frames", score.frames},
-                                 {"source_images", result.source_images},
-                                 {"skipped", result.skipped},
-                                 {"summary", summary},
-                                 {"windows", Json::list(result.windows, window_json)},
-                                 {"changes", Json::list(result.changes, change_json)},
-                                 {"alarms", Json::list(result.alarms, alarm_json)}});
-  fmt::print("{}\n", out.text());
+  const Json not_learnt = Json::object({{"skipped", result.skipped},
+                                        {"not_a_number", counts.faults.not_a_number},
+                                        {"flat", counts.faults.flat},
+                                        {"noise", counts.faults.noise}});
+  return Json::object({{"model", options.model},
+                       {"stream", options.stream},
+                       {"strategy", strategy},
+                       {"guarded", options.guard},
+                       {"frames", result.frames},
+                       {"labelled_frames", score.frames},
+                       {"source_images", result.source_images},
+                       {"not_learnt_from", not_learnt},
+                       {"summary", summary},
+                       {"windows", Json::list(result.windows, window_json)},
+                       {"changes", Json::list(result.changes, change_json)},
+                       {"alarms", Json::list(result.alarms, alarm_json)},
+                       {"events", Json::list(result.events, event_json)}});
 }
 
 // One row for each domain, in the order they come first.
@@ -123,36 +150,124 @@ void print_domains(const AdaptResult& result) {
   fmt::print("{}\n", table.text());
 }
 
-void adapt_text(const AdaptCommand& options, const AdaptResult& result) {
+void print_learning(const adapt::FollowCounts& counts, bool guarded) {
+  fmt::print("learnt        {} times what answers changed", counts.adapted);
+  if (guarded)
+    fmt::print("; {} rejected, {} rolled back, {} back to what was known", counts.rejected, counts.rolled_back,
+               counts.returned);
+  fmt::print("\n");
+  if (counts.failed > 0) fmt::print("failed        {} of the strategy's steps, taken back\n", counts.failed);
+}
+
+void print_faults(const AdaptResult& result) {
+  const adapt::FrameFaults& faults = result.counts.faults;
+  if (result.skipped + faults.all() == 0) return;
+  fmt::print("not learnt    {} frames that cannot be read, {} of one colour, {} of noise, {} that are no numbers\n",
+             result.skipped, faults.flat, faults.noise, faults.not_a_number);
+}
+
+void result_text(const AdaptCommand& options, const std::string& strategy, const AdaptResult& result) {
   const AlarmScore& alarms = result.alarm_score;
   const StreamScore& score = result.score;
+  const bool learns = strategy != "none";
   print_domains(result);
   fmt::print("frames        {} ({} with a label); source: {} images, {}\n", result.frames, score.frames,
              result.source_images, show_percent(result.source_accuracy));
   if (score.frames > 0) {
     fmt::print("accuracy      {} as it came", show_percent(score.frozen));
-    if (options.strategy != "none")
-      fmt::print(", {} adapted by {}", show_percent(score.accuracy), options.strategy);
-    const char* whose = options.strategy == "none" ? "" : ", of the model as it came";
+    if (learns)
+      fmt::print(", {} adapted by {}; at worst {:.1f} points lost in 5,000 frames", show_percent(score.accuracy),
+                 strategy, 100 * score.worst_below_frozen);
     fmt::print("\nestimate      off by {:.1f} points on average (ATC {:.1f}, DoC {:.1f}){}\n",
-               100 * score.estimate_error, 100 * score.atc_error, 100 * score.doc_error, whose);
+               100 * score.estimate_error, 100 * score.atc_error, 100 * score.doc_error,
+               learns ? fmt::format(", of the model as it came; {:.1f} of what answered", 100 * score.answers_error)
+                      : "");
   }
+  if (learns) print_learning(result.counts, options.guard);
   fmt::print(
       "drift         {} of {} changes found, after {:.0f} frames (median), {} at most; {} false alarms\n",
       alarms.found, alarms.found + alarms.missed, alarms.median_delay, alarms.longest_delay,
       alarms.false_alarms);
   fmt::print("detector      {:.2f} % of the time of the model, {}\n", 100 * detector_share(result),
              show_bytes(static_cast<double>(result.detector_bytes)));
-  if (result.skipped > 0) fmt::print("skipped       {} frames that cannot be read\n", result.skipped);
-  if (result.failures > 0)
-    fmt::print("failed        {} of the strategy's steps, taken back\n", result.failures);
+  print_faults(result);
+}
+
+struct Followed {
+  std::string strategy;
+  AdaptResult result;
+};
+
+void print_comparison(const std::vector<Followed>& all) {
+  Table table({{"strategy"},
+               {"accuracy", true},
+               {"gain, points", true},
+               {"most lost in 5,000 frames", true},
+               {"learnt", true},
+               {"rejected", true},
+               {"rolled back", true}});
+  for (const auto& [strategy, result] : all) {
+    const StreamScore& score = result.score;
+    table.add({strategy, show_percent(score.accuracy), fmt::format("{:+.1f}", 100 * (score.accuracy - score.frozen)),
+               fmt::format("{:.1f}", 100 * score.worst_below_frozen), std::to_string(result.counts.adapted),
+               std::to_string(result.counts.rejected), std::to_string(result.counts.rolled_back)});
+  }
+  fmt::print("{}", table.text());
+}
+
+std::vector<std::string> names_in(const std::string& list) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    parts.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+// Each has a folder of its own in that of all.
+Result<std::vector<Followed>> follow_all(AdaptCommand& options, const std::vector<std::string>& strategies) {
+  const std::string output = options.output;
+  if (strategies.size() > 1 && !output.empty()) {
+    LIMBER_TRY(check_output_folder(output));
+    std::error_code ec;
+    std::filesystem::create_directory(output, ec);
+    if (ec) return error(Code::kIo, "{}: cannot create folder: {}", output, ec.message());
+  }
+  std::vector<Followed> all;
+  for (const std::string& strategy : strategies) {
+    options.strategy = strategy;
+    if (strategies.size() > 1 && !output.empty()) options.output = output + "/" + strategy;
+    LIMBER_ASSIGN(auto result, on_console(run_adapt, options));
+    if (!result) break;
+    all.push_back({strategy, *std::move(result)});
+  }
+  return all;
 }
 
 Result<int> follow(AdaptCommand& options) {
   options.source_images = static_cast<size_t>(options.images);
-  LIMBER_ASSIGN(const auto result, on_console(run_adapt, options));
-  if (!result) return stopped();
-  options.json ? adapt_json(options, *result) : adapt_text(options, *result);
+  options.guard = !options.unguarded;
+  const std::vector<std::string> strategies = names_in(options.strategies), known = adapt_strategies();
+  for (const std::string& name : strategies) {
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      return usage_error(no_such("strategy", name, known));
+  }
+  LIMBER_ASSIGN(const auto all, follow_all(options, strategies));
+  if (all.empty()) return stopped();
+  if (options.json) {
+    Json list = Json::array();
+    for (const auto& [strategy, result] : all) list.push(result_json(options, strategy, result));
+    fmt::print("{}\n", all.size() == 1 ? result_json(options, all[0].strategy, all[0].result).text()
+                                       : Json::object({{"strategies", list}}).text());
+    return kExitDone;
+  }
+  for (const auto& [strategy, result] : all) {
+    if (all.size() > 1) fmt::print("--- {}\n", strategy);
+    result_text(options, strategy, result);
+    if (all.size() > 1) fmt::print("\n");
+  }
+  if (all.size() > 1) print_comparison(all);
   return kExitDone;
 }
 
@@ -172,8 +287,14 @@ void add_adapt(CommandLine& line) {
                  "stream's, which it then does not show");
   arguments.number("--source-images", o.images, 100, 1000000,
                    "How many of these are looked at; default 2000");
-  arguments.choice("--strategy", o.strategy, adapt_strategies(),
-                   "How the model learns from what it sees; default none");
+  arguments.text("--strategy", o.strategies, fmt::format("{}", fmt::join(adapt_strategies(), "|")).c_str(),
+                 "How the model learns from what it sees; several with commas between, one after the other, to "
+                 "compare; default none");
+  arguments.flag("--no-guard", o.unguarded, "Whatever is learnt answers, be it good or bad");
+  arguments.text("-o,--output", o.output, "DIR",
+                 "Folder where what happens is recorded, for 'limber report' and --resume; of several "
+                 "strategies each has one in it");
+  arguments.flag("--resume", o.resume, "Go on where a run in that folder stopped");
   arguments.number("--window", o.window, 10, 100000, "Frames that run and are scored together; default 100");
   arguments.number("--frames-per-alarm", o.drift.frames_per_alarm, 100, 1e12,
                    "False alarms are at least so far apart on average; default 1e6");
@@ -183,7 +304,9 @@ void add_adapt(CommandLine& line) {
       "Examples:\n"
       "  limber adapt model.onnx --preprocess imagenet --stream "
       "'clean*1000,fog@3*500,all@5*500;data=cifar10'\n"
-      "  limber adapt RUN --stream 'synthetic:clean*500,gaussian-noise@3*500;rounds=3;order=shuffled'");
+      "  limber adapt RUN --stream 'synthetic:clean*500,gaussian-noise@3*500;rounds=3;order=shuffled'\n"
+      "  limber adapt RUN --stream 'all@5*500;data=cifar10' --strategy none,bn,tent -o followed\n"
+      "  limber report followed/none followed/bn followed/tent -o followed.html");
 }
 
 }  // namespace limber

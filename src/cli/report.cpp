@@ -1,9 +1,11 @@
-// limber report: a page about trainings, from what they recorded, or about an elastic model.
+// limber report: a page about trainings, or about streams that were followed, from what they recorded, or about
+// an elastic model.
 #include "cli/commands.h"
 #include "cli/say.h"
 #include "jobs/elastic_report.h"
 #include "jobs/json.h"
 #include "jobs/output.h"
+#include "report/adapt_page.h"
 #include "report/summary.h"
 #include "report/training_page.h"
 #include "variant/elastic_folder.h"
@@ -115,10 +117,49 @@ Result<int> write_elastic_report(const ReportCommand& options) {
   return kExitDone;
 }
 
+Json adapt_summary_json(const AdaptLog& run) {
+  const AdaptSummary sum = summarise(run);
+  Json out = Json::object({{"run", run.name},
+                           {"path", run.path},
+                           {"strategy", run.option("strategy")},
+                           {"guarded", run.option("guard") != "off"},
+                           {"frames", sum.frames},
+                           {"labelled_frames", sum.labelled},
+                           {"accuracy", sum.accuracy},
+                           {"frozen_accuracy", sum.frozen},
+                           {"estimate_error", sum.estimate_error},
+                           {"alarms", sum.alarms},
+                           {"adapted", sum.adapted},
+                           {"rejected", sum.rejected},
+                           {"rolled_back", sum.rolled_back},
+                           {"returned", sum.returned},
+                           {"failed", sum.failed},
+                           {"resumed", run.resumed},
+                           {"damaged_lines", run.damaged.size()}});
+  if (run.end) out.set("worst_below_frozen", run.end->worst_below_frozen);
+  return out;
+}
+
+Result<int> write_adapt_report(const ReportCommand& options) {
+  std::vector<AdaptLog> runs;
+  for (const std::string& path : options.runs) {
+    LIMBER_ASSIGN(AdaptLog run, read_adapt_run(path));
+    warn_of_damage(run.path, run.damaged);
+    runs.push_back(std::move(run));
+  }
+  if (options.json) {
+    fmt::print("{}\n", Json::object({{"runs", Json::list(runs, adapt_summary_json)}}).text());
+    return kExitDone;
+  }
+  LIMBER_TRY(write_page(options, adapt_page(runs)));
+  return kExitDone;
+}
+
 Result<int> write_report(const ReportCommand& options) {
   if (options.json && !options.output.empty())
     return usage_error(invalid("--json prints the summary and writes no page; give it or -o, not both"));
   if (is_elastic(options.runs[0])) return write_elastic_report(options);
+  if (is_adapt_run(options.runs[0])) return write_adapt_report(options);
   std::vector<RunLog> runs;
   for (const std::string& path : options.runs) {
     LIMBER_ASSIGN(RunLog run, read_run(path));
@@ -141,10 +182,10 @@ Result<int> write_report(const ReportCommand& options) {
 void add_report(CommandLine& line) {
   auto options = std::make_shared<ReportCommand>();
   ReportCommand& o = *options;
-  Arguments arguments = line.add("report", "A page about trainings, or about an elastic model's variants",
+  Arguments arguments = line.add("report", "A page about trainings, streams that were followed, or an elastic model's variants",
                                  [options] { return write_report(*options); });
   arguments.texts("runs", o.runs, "RUN",
-                  "Folders of trainings, one or more to compare, or one of an elastic model",
+                  "Folders of trainings, or of streams that were followed, one or more to compare, or one of an elastic model",
                   Arguments::Need::kRequired);
   arguments.text("-o,--output", o.output, "FILE", "The page; default report.html in the first RUN");
   arguments.flag("--json", o.json, "Print the summary as JSON instead");
@@ -156,6 +197,7 @@ void add_report(CommandLine& line) {
       "  limber report run                                one training, into run/report.html\n"
       "  limber report full elastic last -o compare.html  several, with times against that of strategy full\n"
       "  limber report full elastic --json                the numbers of the summary\n"
+      "  limber report followed/bn followed/tent          what 'limber adapt' did with each strategy\n"
       "  limber report shapes                             variants that searches of an elastic model found");
 }
 

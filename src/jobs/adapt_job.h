@@ -7,11 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "adapt/drift.h"
-#include "adapt/strategy.h"
+#include "adapt/follower.h"
 #include "data/loader.h"
 #include "jobs/adapt_score.h"
+#include "jobs/adapt_strategies.h"
 #include "jobs/source.h"
+#include "record/adapt_records.h"
 
 namespace limber {
 
@@ -22,17 +23,18 @@ struct AdaptJobOptions : JobOptions {
   std::string data;
   size_t source_images = 2000;
   int64_t window = 100;  // frames that are scored together, and run together
-  std::string strategy = "none";
+  std::string strategy = "none";  // one of adapt_strategies()
+  bool guard = true;  // false: whatever is learnt answers
   adapt::DriftOptions drift;
   ImageOptions image;
   int workers = kAutoWorkers;
+  // Folder where what happens is recorded, and from which a run that ended early goes on; empty: nowhere. Its
+  // parent must be there.
+  std::string output;
+  bool resume = false;       // goes on where the run stopped; from the start when it has not begun
+  double save_every_s = 10;  // where it stands, at least so often
 };
 Status check(const AdaptJobOptions& options);
-
-// Names that AdaptJobOptions::strategy may be.
-std::vector<std::string> adapt_strategies();
-Result<std::unique_ptr<adapt::Strategy>> make_strategy(const std::string& name,
-                                                       const adapt::AdaptedModel& model);
 
 struct AdaptAlarm {
   int64_t frame = 0, since = 0;
@@ -44,15 +46,14 @@ struct AdaptResult {
   std::vector<WindowScore> windows;
   std::vector<DomainChange> changes;
   std::vector<AdaptAlarm> alarms;
+  std::vector<AdaptEventRecord> events;  // alarms included
   AlarmScore alarm_score;
   StreamScore score;
   double source_accuracy = 0;
   int64_t frames = 0;
   int64_t source_images = 0;
-  int64_t adaptations = 0;  // calls of the strategy that changed the model
-  int64_t failures = 0;     // calls that failed; the model went back to what it was
-  size_t skipped = 0;       // frames that could not be read; the next one counts twice instead
-  double serving_seconds = 0, detector_seconds = 0, adapting_seconds = 0;
+  adapt::FollowCounts counts;
+  int64_t skipped = 0;       // frames that could not be read; the next one counts twice instead
   size_t detector_bytes = 0;
 };
 

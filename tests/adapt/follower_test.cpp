@@ -1,0 +1,325 @@
+#include "adapt/follower.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "adapt/methods/batch_norm.h"
+#include "tests/adapt/methods/small_model.h"
+
+namespace limber::adapt {
+namespace {
+
+constexpr int64_t kSide = 8;
+
+// Smooth, each another; `light` is added to all pixels.
+Tensor pictures(int64_t count, uint64_t seed, float light = 0) {
+  Tensor images = *Tensor::allocate({DType::kF32, {count, 3, kSide, kSide}});
+  Random random(seed);
+  auto pixels = images.data<float>();
+  for (size_t i = 0; i < pixels.size(); i += kSide * kSide) {
+    const double phase = random.uniform(0, 6), slope = random.uniform(-1, 1), height = random.uniform(0.5, 1.5);
+    for (size_t k = 0; k < kSide * kSide; ++k) {
+      const auto x = static_cast<double>(k % kSide), y = static_cast<double>(k / kSide);
+      pixels[i + k] = light + static_cast<float>(height * std::sin(phase + x / 3) + slope * y / 4);
+    }
+  }
+  return images;
+}
+
+Tensor one_of(const Tensor& images, int64_t index) {
+  const size_t row = images.data<float>().size() / static_cast<size_t>(images.shape().dim(0));
+  return Tensor::from(images.data<float>().subspan(static_cast<size_t>(index) * row, row), {1, 3, kSide, kSide});
+}
+
+// The classes are what the model says, but for one in five.
+SourceStudy studied(const AdaptedModel& model) {
+  const Tensor images = pictures(200, 1);
+  const auto answerer = *Answerer::create(model.graph, *model.weights->snapshot(), model.backends, 1, 50);
+  const Logits logits = *answerer->answer(images);
+  std::vector<ReferenceFrame> references;
+  std::vector<JudgedFrame> judged;
+  std::vector<int64_t> labels;
+  std::vector<Frame> frames;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const auto pixels = images.data<float>().subspan(i * 3 * kSide * kSide, 3 * kSide * kSide);
+    frames.push_back(frame_of(pixels, 3, kSide, kSide, logits[i]));
+    labels.push_back((frames.back().claimed + (i % 5 == 0 ? 1 : 0)) % 4);
+    references.push_back({frames.back(), static_cast<int32_t>(labels.back())});
+    judged.push_back({logits[i], labels.back()});
+  }
+  DriftDetector detector = *DriftDetector::create(references, {.frames_per_alarm = 1e4, .settle = 16});
+  AccuracyEstimator estimator = *AccuracyEstimator::create(judged, detector.signature_of(frames));
+  return {std::move(detector), std::move(estimator), images, labels, 200};
+}
+
+// Does what it is told, and remembers what it was given.
+class Scripted : public Strategy {
+ public:
+  using Change = std::function<Status(Parameters& weights)>;
+  Scripted(AdaptedModel model, Change change) : model_(std::move(model)), change_(std::move(change)) {}
+  std::string_view name() const override { return "scripted"; }
+  int64_t batch() const override { return 16; }
+  Result<bool> adapt(const Tensor& images) override {
+    const auto pixels = images.data<float>();
+    seen.insert(seen.end(), pixels.begin(), pixels.end());
+    LIMBER_TRY(change_(*model_.weights));
+    return true;
+  }
+  Status enter(int64_t domain) override {
+    entered.push_back(domain);
+    return {};
+  }
+  Status reset() override {
+    ++resets;
+    return {};
+  }
+
+  std::vector<float> seen;
+  std::vector<int64_t> entered;
+  int resets = 0;
+
+ private:
+  AdaptedModel model_;
+  Change change_;
+};
+
+// Multiplies a parameter.
+Scripted::Change times(std::string name, float factor) {
+  return [name = std::move(name), factor](Parameters& weights) -> Status {
+    LIMBER_ASSIGN(Tensor tensor, weights.writable(name));
+    for (float& x : tensor.data<float>()) x *= factor;
+    weights.mark_changed(std::vector{name});
+    return {};
+  };
+}
+
+constexpr FollowerOptions kQuick{.window = 20, .batch = 16};
+
+struct Case {
+  explicit Case(Scripted::Change change, FollowerOptions options = kQuick) : model(small_model()) {
+    auto made = std::make_unique<Scripted>(model, std::move(change));
+    strategy = made.get();
+    follower = *Follower::create(model, std::move(made), studied(model), options);
+  }
+  // Sees so many in pieces of ten, and learns whenever it is due.
+  void show(int64_t count, uint64_t seed, float light) {
+    const Tensor images = pictures(count, seed, light);
+    for (int64_t begin = 0; begin < count; begin += 10) {
+      const size_t row = 3 * kSide * kSide;
+      const auto part = images.data<float>().subspan(static_cast<size_t>(begin) * row, 10 * row);
+      ASSERT_TRUE(follower->see(Tensor::from(part, {10, 3, kSide, kSide})).ok());
+      ASSERT_TRUE(follower->learn().ok());
+    }
+  }
+  int64_t count(FollowKind kind) {
+    for (FollowEvent& event : follower->take_events()) events.push_back(std::move(event));
+    return std::count_if(events.begin(), events.end(), [&](const auto& e) { return e.kind == kind; });
+  }
+
+  AdaptedModel model;
+  Scripted* strategy = nullptr;
+  std::unique_ptr<Follower> follower;
+  std::vector<FollowEvent> events;
+};
+
+const Scripted::Change kNothing = [](Parameters&) { return Status(); };
+
+TEST(Follower, LearnsNothingAtHomeAndAsItCameAnswers) {
+  Case home(times("head", 0));
+  home.show(200, 2, 0);
+  EXPECT_TRUE(home.strategy->seen.empty());
+  EXPECT_TRUE(home.follower->net()->original);
+  EXPECT_EQ(home.follower->domain(), 0);
+  EXPECT_EQ(home.follower->counts().frames, 200);
+}
+
+TEST(Follower, WhatForgetsIsRejectedAndTakenBack) {
+  Case strange(times("head", 0));
+  const Tensor before = *(*strange.model.weights->get("head")).copy();
+  strange.show(100, 2, 4);
+  EXPECT_GT(strange.count(FollowKind::kRejected), 0);
+  EXPECT_EQ(strange.count(FollowKind::kAdapted), 0);
+  EXPECT_TRUE(strange.follower->net()->original);
+  const Tensor after = *strange.model.weights->get("head");
+  EXPECT_EQ(std::memcmp(before.raw(), after.raw(), before.bytes()), 0);
+  EXPECT_GT(strange.strategy->resets, 0);
+  for (const FollowEvent& event : strange.events) EXPECT_FALSE(event.reason.empty()) << follow_name(event.kind);
+}
+
+TEST(Follower, BeingSurerAloneGainsNothing) {
+  Case inflated(times("head", 4));
+  inflated.show(100, 2, 4);
+  EXPECT_GT(inflated.count(FollowKind::kRejected), 0);
+  EXPECT_EQ(inflated.count(FollowKind::kAdapted), 0);
+}
+
+TEST(Follower, WithoutAGuardEverythingAnswers) {
+  FollowerOptions options = kQuick;
+  options.guarded = false;
+  Case free(times("head", 0), options);
+  free.show(40, 2, 0);
+  EXPECT_EQ(free.count(FollowKind::kAdapted), 2);
+  EXPECT_FALSE(free.follower->net()->original);
+  EXPECT_EQ(free.strategy->seen.size(), 40U * 3 * kSide * kSide) << "nothing is kept";
+}
+
+FollowerOptions trusting() {
+  FollowerOptions options = kQuick;
+  options.guard.least_gain = 0;
+  return options;
+}
+
+TEST(Follower, AnswersInItsDomainAndLeavesItWithIt) {
+  Case world(kNothing, trusting());
+  world.show(100, 2, 4);
+  ASSERT_GT(world.count(FollowKind::kAdapted), 0);
+  EXPECT_EQ(world.follower->domain(), 1);
+  EXPECT_FALSE(world.follower->net()->original);
+  EXPECT_EQ(world.follower->net()->domain, 1);
+  world.show(60, 3, 0);
+  EXPECT_TRUE(world.follower->net()->original) << "the source needs nothing";
+  EXPECT_EQ(world.follower->domain(), 0);
+  EXPECT_EQ(world.strategy->entered, (std::vector<int64_t>{1, 0}));
+  world.show(40, 4, 4);
+  EXPECT_EQ(world.follower->domain(), 1) << "known";
+  EXPECT_FALSE(world.follower->net()->original);
+}
+
+TEST(Follower, OneInFiveIsNeverLearntFrom) {
+  Case world(kNothing);
+  world.show(200, 2, 4);
+  const size_t row = 3 * kSide * kSide, learnt = world.strategy->seen.size() / row;
+  EXPECT_GT(learnt, 100U);
+  const Tensor images = pictures(200, 2, 4);
+  int64_t kept = 0;
+  for (int64_t i = 40; i < 160; ++i) {
+    const auto image = images.data<float>().subspan(static_cast<size_t>(i) * row, row);
+    bool found = false;
+    for (size_t k = 0; k < learnt; ++k)
+      found = found || std::memcmp(image.data(), &world.strategy->seen[k * row], image.size_bytes()) == 0;
+    kept += found ? 0 : 1;
+  }
+  EXPECT_EQ(kept, 24);
+}
+
+TEST(Follower, BadFramesAreCountedAndNotLearntFrom) {
+  Case world(kNothing);
+  world.show(50, 2, 4);
+  const size_t before = world.strategy->seen.size();
+  Tensor bad = pictures(30, 5, 4);
+  const size_t row = 3 * kSide * kSide;
+  auto pixels = bad.data<float>();
+  Random random(1);
+  for (size_t i = 0; i < pixels.size(); ++i) {
+    if (i / row % 3 == 0) pixels[i] = -2;
+    if (i / row % 3 == 1) pixels[i] = static_cast<float>(4 + random.normal());
+    if (i / row % 3 == 2 && i % row == 5) pixels[i] = NAN;
+  }
+  for (int64_t i = 0; i < 30; ++i) {
+    ASSERT_TRUE(world.follower->see(one_of(bad, i)).ok());
+    ASSERT_TRUE(world.follower->learn().ok());
+  }
+  EXPECT_EQ(world.follower->counts().faults.flat, 10);
+  EXPECT_EQ(world.follower->counts().faults.noise, 10);
+  EXPECT_EQ(world.follower->counts().faults.not_a_number, 10);
+  EXPECT_LE(world.strategy->seen.size() - before, 20 * row) << "at most what waited";
+  for (const float x : world.strategy->seen) ASSERT_TRUE(std::isfinite(x));
+}
+
+TEST(Follower, AFailureIsAnEventAndTakenBack) {
+  Case broken([](Parameters& weights) -> Status {
+    LIMBER_TRY(times("head", 0)(weights));
+    return error(Code::kInternal, "the loss is no number");
+  });
+  broken.show(60, 2, 4);
+  EXPECT_GT(broken.count(FollowKind::kFailed), 0);
+  EXPECT_TRUE(broken.follower->net()->original);
+  EXPECT_NE((*broken.model.weights->get("head")).data<float>()[0], 0);
+}
+
+TEST(Follower, RefusesOtherImages) {
+  Case world(kNothing);
+  const auto refused = world.follower->see(*Tensor::zeros({DType::kF32, {2, 3, 4, 4}}));
+  EXPECT_EQ(refused.status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(world.follower->counts().frames, 0);
+}
+
+struct Learner {
+  Learner() : model(small_model()) {
+    follower = *Follower::create(model, *BatchNormStatistics::create(model, {}), studied(model), trusting());
+  }
+  AdaptedModel model;
+  std::unique_ptr<Follower> follower;
+};
+
+// The world changes and comes back; frame i depends on i alone.
+Tensor frame_at(int64_t i) {
+  const float light = i % 150 < 60 ? 0.F : i % 300 < 150 ? 3.F : -2.F;
+  return pictures(1, static_cast<uint64_t>(i) + 100, light);
+}
+
+std::vector<float> follow(Follower& follower, int64_t begin, int64_t end) {
+  std::vector<float> answers;
+  for (int64_t i = begin; i < end; ++i) {
+    const auto look = follower.see(frame_at(i));
+    EXPECT_TRUE(look.ok());
+    answers.insert(answers.end(), look->answers[0].begin(), look->answers[0].end());
+    EXPECT_TRUE(follower.learn().ok());
+  }
+  return answers;
+}
+
+// At places in the source, while settling, while something that was learnt answers.
+TEST(Follower, GoesOnAfterABreakAsIfThereHadBeenNone) {
+  Learner alone;
+  const std::vector<float> whole = follow(*alone.follower, 0, 420);
+  EXPECT_GT(alone.follower->counts().adapted, 2);
+  const size_t classes = whole.size() / 420;
+  for (const int64_t at : {30, 70, 110, 155, 290, 400}) {
+    Learner first, second;
+    follow(*first.follower, 0, at);
+    const auto state = first.follower->state();
+    ASSERT_TRUE(state.ok()) << state.status().message();
+    const Status restored = second.follower->restore(*state, [](std::span<const int64_t> frames) -> Result<Tensor> {
+      std::vector<float> pixels;
+      for (const int64_t frame : frames) {
+        const Tensor image = frame_at(frame);
+        pixels.insert(pixels.end(), image.data<float>().begin(), image.data<float>().end());
+      }
+      return Tensor::from(std::span<const float>(pixels), {static_cast<int64_t>(frames.size()), 3, kSide, kSide});
+    });
+    ASSERT_TRUE(restored.ok()) << restored.message();
+    const std::vector<float> rest = follow(*second.follower, at, 420);
+    EXPECT_TRUE(std::equal(rest.begin(), rest.end(), whole.begin() + at * static_cast<int64_t>(classes))) << at;
+    EXPECT_EQ(second.follower->counts().adapted, alone.follower->counts().adapted);
+    EXPECT_EQ(second.follower->domain(), alone.follower->domain());
+  }
+}
+
+TEST(Follower, ADamagedStateIsRefused) {
+  Learner learner;
+  follow(*learner.follower, 0, 120);
+  const FollowerState good = *learner.follower->state();
+  const auto load = [](std::span<const int64_t>) -> Result<Tensor> { return error(Code::kInternal, "not asked"); };
+  const auto refused = [&](FollowerState state) {
+    Learner other;
+    EXPECT_EQ(other.follower->restore(state, load).code(), Code::kCorrupt);
+  };
+  FollowerState state = good;
+  state.text = "{}";
+  refused(state);
+  state = good;
+  state.tensors.erase("detector");
+  refused(state);
+  state = good;
+  state.tensors["detector"] = Tensor::from<double>({1, 2, 3}, {3});
+  refused(state);
+  state = good;
+  state.tensors["learning/head"] = Tensor::from<float>({1, 2, 3}, {3});
+  refused(state);
+}
+
+}  // namespace
+}  // namespace limber::adapt
