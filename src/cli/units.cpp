@@ -92,6 +92,15 @@ std::string parse_seconds(const std::string& text, double& to) {
   return fmt::format("'{}' should be a time, as in 90s, 20min or 12ms", text);
 }
 
+std::string parse_share(const std::string& text, double& to) {
+  const bool percent = text.ends_with('%');
+  const double value = parse_number(text.substr(0, text.size() - (percent ? 1 : 0))).value_or(-1);
+  if (!percent || !(value > 0) || value > 100)
+    return fmt::format("'{}' should be a share above 0 and up to 100%, as in 25%", text);
+  to = value / 100;
+  return {};
+}
+
 std::string parse_latency(const std::string& text, double& seconds, double& share) {
   if (!text.ends_with('%')) return parse_seconds(text, seconds);
   const double percent = parse_number(text.substr(0, text.size() - 1)).value_or(-1);
