@@ -80,7 +80,14 @@ class DriftDetector {
   const DomainSignature* known(int64_t domain) const;
   size_t bytes() const;
 
+  // All that observe() changed, as numbers, for a detector that was made of the same frames with the same
+  // options to go on from. kCorrupt, and nothing changes, for what none of them gave.
+  std::vector<double> state() const;
+  Status restore(std::span<const double> state);
+
  private:
+  template <typename Detector, typename Number>
+  static void visit(Detector& detector, Number& number);
   using Scores = std::array<float, kFrameFeatures>;
   using Square = std::array<Scores, kFrameFeatures>;
   static constexpr int kStakes = 3;  // sizes of bets, in each of two directions

@@ -22,21 +22,6 @@ double mean_loss(std::span<const JudgedFrame> frames, double temperature) {
   return sum / static_cast<double>(frames.size());
 }
 
-// Where the loss is least, by golden sections of the logarithm.
-double best_temperature(std::span<const JudgedFrame> frames) {
-  constexpr double kRatio = 0.6180339887498949;
-  double low = std::log(0.05), high = std::log(20.0);
-  while (high - low > 1e-3) {
-    const double left = high - kRatio * (high - low), right = low + kRatio * (high - low);
-    if (mean_loss(frames, std::exp(left)) < mean_loss(frames, std::exp(right))) {
-      high = right;
-    } else {
-      low = left;
-    }
-  }
-  return std::exp(0.5 * (low + high));
-}
-
 bool is_right(const JudgedFrame& frame) {
   const auto best = std::max_element(frame.logits.begin(), frame.logits.end()) - frame.logits.begin();
   return best == frame.label;
@@ -60,6 +45,21 @@ double mean_confidence(std::span<const Sureness> frames) {
 }
 
 }  // namespace
+
+// By golden sections of the logarithm.
+double best_temperature(std::span<const JudgedFrame> frames) {
+  constexpr double kRatio = 0.6180339887498949;
+  double low = std::log(0.05), high = std::log(20.0);
+  while (high - low > 1e-3) {
+    const double left = high - kRatio * (high - low), right = low + kRatio * (high - low);
+    if (mean_loss(frames, std::exp(left)) < mean_loss(frames, std::exp(right))) {
+      high = right;
+    } else {
+      low = left;
+    }
+  }
+  return std::exp(0.5 * (low + high));
+}
 
 Sureness sureness_of(std::span<const float> logits, double temperature) {
   LIMBER_ASSERT(!logits.empty() && temperature > 0);

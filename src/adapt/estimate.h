@@ -28,6 +28,9 @@ struct JudgedFrame {
   int64_t label = 0;
 };
 
+// That makes the logits as sure as they are right: where the mean loss is least. REQUIRES: not empty
+double best_temperature(std::span<const JudgedFrame> frames);
+
 struct AccuracyEstimate {
   double atc = 0;         // share of frames above the threshold
   double doc = 0;         // the source's accuracy less the fall of confidence

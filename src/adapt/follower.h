@@ -10,12 +10,17 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "adapt/answerer.h"
 #include "adapt/guard.h"
 #include "adapt/source_study.h"
 #include "adapt/strategy.h"
@@ -72,11 +77,18 @@ struct FollowCounts {
   int64_t frames = 0;
   FrameFaults faults;  // frames that were left out
   int64_t adapted = 0, rejected = 0, rolled_back = 0, returned = 0, failed = 0;
-  double seeing_s = 0, detecting_s = 0, learning_s = 0, judging_s = 0;
+  double answering_s = 0, detecting_s = 0, learning_s = 0, judging_s = 0;
 };
 
-// What a run needs to go on with after a break; what frames were waiting is not part of it.
-struct FollowerState;
+// What following needs to go on after a break as if there had been none. Networks that a strategy cut itself
+// are no part of it: until the next one the model as it came answers.
+struct FollowerState {
+  // Tensors of weights that are not those of the source, by what they are for; the detector.
+  std::map<std::string, Tensor> tensors;
+  std::string text;  // the rest, as one line of JSON
+};
+// Images of frames that were seen before, by their numbers from 0, in this order.
+using FrameLoader = std::function<Result<Tensor>(std::span<const int64_t> frames)>;
 
 // Memory: networks of at most `remembered` domains and of the source, and images of about two windows. Use
 // from one thread; net() and domain() from any.
@@ -86,7 +98,6 @@ class Follower {
   static Result<std::unique_ptr<Follower>> create(const AdaptedModel& model,
                                                   std::unique_ptr<Strategy> strategy, SourceStudy source,
                                                   const FollowerOptions& options = {});
-  ~Follower();
 
   // Images that were asked, in order, f32[n,C,H,W] as the model wants them. Takes about as long as answering
   // them twice. kInvalidArgument for other images.
@@ -97,18 +108,90 @@ class Follower {
   // strategy is an event, not an error. Does nothing unless due().
   Status learn();
 
+  // Between two calls of see() or learn().
+  Result<FollowerState> state() const;
+  // For a follower that was made in the same way and has seen nothing. kCorrupt for what no such one gave; it
+  // is of no use then.
+  Status restore(const FollowerState& state, const FrameLoader& load);
+
   std::shared_ptr<const Net> net() const;
   int64_t domain() const;
   // Those since the last call.
   std::vector<FollowEvent> take_events();
-  const FollowCounts& counts() const;
-  const DriftDetector& detector() const;
-  const Strategy& strategy() const;
+  const FollowCounts& counts() const { return counts_; }
+  const DriftDetector& detector() const { return source_.detector; }
+  const AccuracyEstimator& estimator() const { return source_.estimator; }
+  const Strategy& strategy() const { return *strategy_; }
 
  private:
-  struct Impl;
-  explicit Follower(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  // A network, ready to answer, with how it does on the source.
+  struct Runner {
+    std::shared_ptr<const Net> net;
+    std::unique_ptr<Answerer> answerer;
+    Footing footing;
+  };
+  // A frame that candidates are judged by.
+  struct RecentFrame {
+    std::vector<float> pixels, original;  // logits of the model as it came
+    int64_t number = 0;
+    bool kept = false;  // nothing learns from it
+  };
+  enum class JudgeBy : uint8_t { kKept, kAll };
+
+  Follower(const AdaptedModel& model, std::unique_ptr<Strategy> strategy, SourceStudy source,
+           const FollowerOptions& options, WeightSnapshot weights);
+  Status start();
+  bool remodels() const { return strategy_->remodelled() != nullptr; }
+  Status take_in(std::span<const float> pixels, const Frame& frame, const std::vector<float>& logits);
+  void forget_waiting();
+  void keep(std::span<const float> pixels, const std::vector<float>& logits);
+  Status begin_anew(const DriftAlarm& alarm);
+  Status enter_domain();
+  Status go_back_to_what_was_known(int64_t domain);
+  Status watch(const Look& look);
+  double gain_of(const Look& look) const;
+  Result<Runner> candidate();
+  Status settle_on(Runner learnt);
+  Status accept(Runner learnt, const std::string& reason);
+  Status reject(const std::string& reason);
+  Result<Runner> runner_of(std::shared_ptr<const Net> net);
+  Result<Footing> footing_on_source(const Net& net, const Answerer& over);
+  Result<std::optional<Comparison>> compare_on_recent(Runner& runner, JudgeBy by);
+  void answer_with(Runner runner);
+  void answer_as_it_came();
+  void remember(const std::shared_ptr<const Net>& net);
+  Status set_weights(const WeightSnapshot& weights);
+  Status go_on_from(const WeightSnapshot& weights);
+  Status restore_watched(const Tensor& original, const Tensor& answers);
+  Status restore_frames(const std::vector<int64_t>& waiting, const std::vector<int64_t>& recent,
+                        const std::vector<int64_t>& kept, const FrameLoader& load);
+  Tensor images_of(std::span<const float> pixels) const;
+  FollowEvent& tell(FollowKind kind, std::string reason);
+
+  AdaptedModel model_;
+  std::unique_ptr<Strategy> strategy_;
+  SourceStudy source_;
+  FollowerOptions options_;
+  Guard guard_;
+  WeightSnapshot source_weights_;
+  WeightSnapshot last_weights_, begun_weights_;  // that the strategy goes on from, and began anew from
+  Runner original_, answering_;                   // the second is empty while the model as it came answers
+
+  std::vector<float> waiting_;  // pixels to learn from
+  std::deque<int64_t> waiting_numbers_;
+  std::deque<RecentFrame> recent_;
+  std::deque<std::pair<std::vector<float>, std::vector<float>>> watched_;  // logits: as it came, as it answers
+  std::vector<std::shared_ptr<const Net>> accepted_;                       // by domain; the last used first
+  std::vector<FollowEvent> events_;
+  FollowCounts counts_;
+  int64_t collected_ = 0;  // frames since the last alarm
+  bool learnt_ = false;    // since the last alarm
+  bool settling_ = false;
+  size_t image_size_ = 1;  // numbers an image
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Net> net_;  // of these two anybody may ask
+  int64_t domain_ = 0;
 };
 
 }  // namespace limber::adapt

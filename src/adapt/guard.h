@@ -10,13 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "adapt/estimate.h"
+#include "adapt/answerer.h"
 #include "adapt/frame_features.h"
 #include "base/status.h"
 
 namespace limber::adapt {
-
-using Logits = std::vector<std::vector<float>>;  // one row an image
 
 // Why a frame cannot be learnt from.
 enum class FrameFault : uint8_t { kNone, kNotANumber, kFlat, kNoise };
@@ -30,9 +28,9 @@ struct FrameFaults {
 };
 
 struct GuardOptions {
-  double least_gain = 0.02;    // estimated accuracy that a candidate must have more than the model as it came
-  double source_loss = 0.05;   // of the kept source images, that a candidate may know less, by statistics of
-                               // the source
+  double least_gain = 0.02;   // estimated accuracy that a candidate must have more than the model as it came
+  double source_loss = 0.05;  // of the kept source images, that a candidate may know less, by statistics of
+                              // the source
 };
 Status check(const GuardOptions& options);
 
@@ -41,13 +39,21 @@ struct Footing {
   double temperature = 1;  // that makes it as sure as it is right there
   double accuracy = 0;
 };
-Footing footing_of(std::span<const std::vector<float>> logits, std::span<const int64_t> labels);
+Footing footing_of(const Logits& logits, std::span<const int64_t> labels);
 
-// A network on trial against the model as it came, on the same images.
-struct Trial {
-  Footing original, candidate;
-  std::span<const std::vector<float>> original_logits, candidate_logits;
+// Two networks on the same images.
+struct Comparison {
+  int64_t frames = 0;
+  double original = 0, candidate = 0;                  // mean calibrated probability of the claimed class
+  double gain_error = 0;                               // standard error of their difference
+  double agreement = 0;                                // share of images of which they say the same
+  double sure_agreement = 1;                           // of those the model as it came is sure of
+  double original_variety = 0, candidate_variety = 0;  // classes predicted: exp of the entropy of their mix
+  double gain() const { return candidate - original; }
 };
+// REQUIRES: as many rows in both
+Comparison compare(const Logits& original, const Footing& original_footing, const Logits& candidate,
+                   const Footing& candidate_footing);
 
 struct Verdict {
   bool good = false;
@@ -59,8 +65,10 @@ struct Verdict {
 class Guard {
  public:
   explicit Guard(const GuardOptions& options) : options_(options) {}
-  // May it answer? REQUIRES: as many logits of both, at least one image
-  Verdict judge(const Trial& trial) const;
+  // May it begin to answer?
+  Verdict judge(const Footing& original, const Footing& candidate, const Comparison& seen) const;
+  // May it go on answering?
+  Verdict watch(const Footing& original, const Footing& answering, const Comparison& seen) const;
 
  private:
   GuardOptions options_;

@@ -20,6 +20,7 @@ struct SourceStudy {
   // Kept for judging: f32[n,C,H,W] as the model wants them, spread evenly over the images studied.
   Tensor images;
   std::vector<int64_t> labels;
+  int64_t studied = 0;  // images that were looked at
 };
 
 struct StudyOptions {

@@ -16,6 +16,7 @@ namespace {
 struct AdaptCommand : AdaptJobOptions {
   bool json = false;
   int64_t images = 2000;
+  bool unguarded = false;
 };
 
 Json window_json(const WindowScore& window) {
@@ -45,7 +46,7 @@ Json alarm_json(const AdaptAlarm& alarm) {
 }
 
 double detector_share(const AdaptResult& result) {
-  return result.detector_seconds / std::max(result.serving_seconds, 1e-9);
+  return result.counts.detecting_s / std::max(result.counts.answering_s, 1e-9);
 }
 
 void adapt_json(const AdaptCommand& options, const AdaptResult& result) {
@@ -63,8 +64,8 @@ void adapt_json(const AdaptCommand& options, const AdaptResult& result) {
                                      {"estimate_error", score.estimate_error},
                                      {"atc_error", score.atc_error},
                                      {"doc_error", score.doc_error},
-                                     {"adaptations", result.adaptations},
-                                     {"failures", result.failures},
+                                     {"adaptations", result.counts.adapted},
+                                     {"failures", result.counts.failed},
                                      {"detector_share", detector_share(result)},
                                      {"detector_bytes", result.detector_bytes}});
   const Json out = Json::object({{"model", options.model},
@@ -144,12 +145,13 @@ void adapt_text(const AdaptCommand& options, const AdaptResult& result) {
   fmt::print("detector      {:.2f} % of the time of the model, {}\n", 100 * detector_share(result),
              show_bytes(static_cast<double>(result.detector_bytes)));
   if (result.skipped > 0) fmt::print("skipped       {} frames that cannot be read\n", result.skipped);
-  if (result.failures > 0)
-    fmt::print("failed        {} of the strategy's steps, taken back\n", result.failures);
+  if (result.counts.failed > 0)
+    fmt::print("failed        {} of the strategy's steps, taken back\n", result.counts.failed);
 }
 
 Result<int> follow(AdaptCommand& options) {
   options.source_images = static_cast<size_t>(options.images);
+  options.guard = !options.unguarded;
   LIMBER_ASSIGN(const auto result, on_console(run_adapt, options));
   if (!result) return stopped();
   options.json ? adapt_json(options, *result) : adapt_text(options, *result);
@@ -174,6 +176,7 @@ void add_adapt(CommandLine& line) {
                    "How many of these are looked at; default 2000");
   arguments.choice("--strategy", o.strategy, adapt_strategies(),
                    "How the model learns from what it sees; default none");
+  arguments.flag("--no-guard", o.unguarded, "Whatever is learnt answers, be it good or bad");
   arguments.number("--window", o.window, 10, 100000, "Frames that run and are scored together; default 100");
   arguments.number("--frames-per-alarm", o.drift.frames_per_alarm, 100, 1e12,
                    "False alarms are at least so far apart on average; default 1e6");

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "adapt/drift.h"
-#include "adapt/strategy.h"
+#include "adapt/follower.h"
 #include "data/loader.h"
 #include "jobs/adapt_score.h"
+#include "jobs/adapt_strategies.h"
 #include "jobs/source.h"
 
 namespace limber {
@@ -22,17 +22,13 @@ struct AdaptJobOptions : JobOptions {
   std::string data;
   size_t source_images = 2000;
   int64_t window = 100;  // frames that are scored together, and run together
-  std::string strategy = "none";
+  std::string strategy = "none";  // one of adapt_strategies()
+  bool guard = true;  // false: whatever is learnt answers
   adapt::DriftOptions drift;
   ImageOptions image;
   int workers = kAutoWorkers;
 };
 Status check(const AdaptJobOptions& options);
-
-// Names that AdaptJobOptions::strategy may be.
-std::vector<std::string> adapt_strategies();
-Result<std::unique_ptr<adapt::Strategy>> make_strategy(const std::string& name,
-                                                       const adapt::AdaptedModel& model);
 
 struct AdaptAlarm {
   int64_t frame = 0, since = 0;
@@ -44,15 +40,14 @@ struct AdaptResult {
   std::vector<WindowScore> windows;
   std::vector<DomainChange> changes;
   std::vector<AdaptAlarm> alarms;
+  std::vector<adapt::FollowEvent> events;  // alarms included
   AlarmScore alarm_score;
   StreamScore score;
   double source_accuracy = 0;
   int64_t frames = 0;
   int64_t source_images = 0;
-  int64_t adaptations = 0;  // calls of the strategy that changed the model
-  int64_t failures = 0;     // calls that failed; the model went back to what it was
+  adapt::FollowCounts counts;
   size_t skipped = 0;       // frames that could not be read; the next one counts twice instead
-  double serving_seconds = 0, detector_seconds = 0, adapting_seconds = 0;
   size_t detector_bytes = 0;
 };
 

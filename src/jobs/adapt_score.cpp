@@ -68,13 +68,14 @@ StreamScore score_windows(std::span<const WindowScore> windows, int64_t span) {
     score.estimate_error += std::abs(window.estimate - window.frozen);
     score.atc_error += std::abs(window.atc - window.frozen);
     score.doc_error += std::abs(window.doc - window.frozen);
+    score.answers_error += std::abs(window.answers_estimate - window.accuracy);
   }
   if (score.frames > 0) {
     score.accuracy /= static_cast<double>(score.frames);
     score.frozen /= static_cast<double>(score.frames);
   }
   if (pure > 0) {
-    for (double* sum : {&score.estimate_error, &score.atc_error, &score.doc_error})
+    for (double* sum : {&score.estimate_error, &score.atc_error, &score.doc_error, &score.answers_error})
       *sum /= static_cast<double>(pure);
   }
   score.worst_below_frozen = worst_loss(labelled, span);

@@ -36,13 +36,15 @@ struct WindowScore {
   double accuracy = 0;                    // of the model as it is adapted
   double frozen = 0;                      // of the model as it came
   double estimate = 0, atc = 0, doc = 0;  // of `frozen`, without labels
+  double answers_estimate = 0;            // of `accuracy`, the same
 };
 
 struct StreamScore {
   int64_t frames = 0;  // that have a label
   double accuracy = 0, frozen = 0;
   double worst_below_frozen = 0;  // the most that adapting lost in `span` frames in a row, as a share
-  double estimate_error = 0, atc_error = 0, doc_error = 0;  // mean absolute, over windows of one domain
+  // Mean absolute, over windows of one domain.
+  double estimate_error = 0, atc_error = 0, doc_error = 0, answers_error = 0;
 };
 // `span`: frames over which adapting must not lose. Windows without labels do not count.
 StreamScore score_windows(std::span<const WindowScore> windows, int64_t span);

@@ -1,0 +1,373 @@
+#include "adapt/follower.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/clock.h"
+
+namespace limber::adapt {
+namespace {
+
+constexpr int64_t kKeptOf = 5;      // one frame of so many is never learnt from, but judged by
+constexpr size_t kRecent = 125;     // frames to judge by that are remembered: one window's and its kept ones
+constexpr size_t kWatched = 100;    // frames by which what answers is judged on and on
+constexpr size_t kLeastJudged = 8;  // frames; by fewer nothing is judged
+constexpr size_t kLeastWatched = 40;
+
+}  // namespace
+
+const char* follow_name(FollowKind kind) {
+  constexpr const char* kNames[] = {"alarm",       "domain",   "adapted", "rejected",
+                                    "rolled back", "returned", "failed"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+Follower::Follower(const AdaptedModel& model, std::unique_ptr<Strategy> strategy, SourceStudy source,
+                   const FollowerOptions& options, WeightSnapshot weights)
+    : model_(model),
+      strategy_(std::move(strategy)),
+      source_(std::move(source)),
+      options_(options),
+      guard_(options.guard),
+      source_weights_(weights),
+      last_weights_(weights),
+      begun_weights_(std::move(weights)) {}
+
+Result<std::unique_ptr<Follower>> Follower::create(const AdaptedModel& model,
+                                                   std::unique_ptr<Strategy> strategy, SourceStudy source,
+                                                   const FollowerOptions& options) {
+  if (options.window < 10) return invalid("a window to learn from is {} frames; expected 10 or more", options.window);
+  if (options.batch < 1) return invalid("{} images run at once; expected 1 or more", options.batch);
+  LIMBER_TRY(check(options.guard));
+  LIMBER_ASSIGN(WeightSnapshot weights, model.weights->snapshot());
+  std::unique_ptr<Follower> made(
+      new Follower(model, std::move(strategy), std::move(source), options, std::move(weights)));
+  LIMBER_TRY(made->start());
+  return made;
+}
+
+Status Follower::start() {
+  original_.net = std::make_shared<const Net>(Net{model_.graph, source_weights_, "as it came", 0, true});
+  LIMBER_ASSIGN(original_.answerer, Answerer::create(model_.graph, source_weights_, model_.backends,
+                                                     model_.threads, options_.batch));
+  LIMBER_ASSIGN(const Logits logits, original_.answerer->answer(source_.images));
+  original_.footing = footing_of(logits, source_.labels);
+  net_ = original_.net;
+  image_size_ = source_.images.data<float>().size() / source_.labels.size();
+  return {};
+}
+
+std::shared_ptr<const Net> Follower::net() const {
+  const std::lock_guard lock(mutex_);
+  return net_;
+}
+
+int64_t Follower::domain() const {
+  const std::lock_guard lock(mutex_);
+  return domain_;
+}
+
+std::vector<FollowEvent> Follower::take_events() { return std::exchange(events_, {}); }
+
+FollowEvent& Follower::tell(FollowKind kind, std::string reason) {
+  events_.push_back({.kind = kind,
+                     .frame = counts_.frames,
+                     .domain = source_.detector.domain(),
+                     .reason = std::move(reason)});
+  return events_.back();
+}
+
+// --- seeing -------------------------------------------------------------------------------------------------
+
+Result<Look> Follower::see(const Tensor& images) {
+  LIMBER_TRY(check_images(model_.graph, images));
+  const double began = now_seconds();
+  Look look;
+  LIMBER_ASSIGN(look.original, original_.answerer->answer(images));
+  look.answers = look.original;
+  if (answering_.answerer != nullptr) {
+    LIMBER_ASSIGN(look.answers, answering_.answerer->answer(images));
+  }
+  const double looked = now_seconds();
+  const auto side = [&](int axis) { return static_cast<int>(images.shape().dim(axis)); };
+  const auto pixels = images.data<float>();
+  const size_t row = pixels.size() / look.original.size();
+  std::vector<Frame> frames;
+  std::vector<Sureness> sure;
+  for (size_t i = 0; i < look.original.size(); ++i) {
+    frames.push_back(
+        frame_of(pixels.subspan(i * row, row), side(1), side(2), side(3), look.original[i]));
+    sure.push_back(sureness_of(look.original[i], source_.estimator.temperature()));
+  }
+  look.estimate = source_.estimator.estimate(source_.detector.signature_of(frames), sure);
+  look.accuracy = std::clamp(look.estimate.accuracy + gain_of(look), 0.0, 1.0);
+  LIMBER_TRY(watch(look));
+  for (size_t i = 0; i < frames.size(); ++i)
+    LIMBER_TRY(take_in(pixels.subspan(i * row, row), frames[i], look.original[i]));
+  counts_.answering_s += looked - began;
+  counts_.detecting_s += now_seconds() - looked;
+  return look;
+}
+
+double Follower::gain_of(const Look& look) const {
+  if (answering_.answerer == nullptr) return 0;
+  return compare(look.original, original_.footing, look.answers, answering_.footing).gain();
+}
+
+Status Follower::take_in(std::span<const float> pixels, const Frame& frame,
+                         const std::vector<float>& logits) {
+  const FrameFault fault = fault_of(pixels, frame);
+  counts_.faults.count(fault);
+  ++counts_.frames;
+  if (fault == FrameFault::kNotANumber) return {};
+  const auto alarm = source_.detector.observe(frame);
+  if (alarm) LIMBER_TRY(begin_anew(*alarm));
+  const bool settled = settling_ && !source_.detector.settling();
+  settling_ = source_.detector.settling();
+  if (settled) LIMBER_TRY(enter_domain());
+  if (fault == FrameFault::kNone) keep(pixels, logits);
+  return {};
+}
+
+void Follower::forget_waiting() {
+  waiting_.clear();
+  waiting_numbers_.clear();
+}
+
+void Follower::keep(std::span<const float> pixels, const std::vector<float>& logits) {
+  if (strategy_->batch() == 0) return;
+  const int64_t number = counts_.frames - 1;
+  const bool kept = options_.guarded && ++collected_ % kKeptOf == 0;
+  if (!kept) {
+    // What nobody had time to learn from gives way to what is newer.
+    const auto most = static_cast<size_t>(options_.window) * pixels.size();
+    if (waiting_.size() >= most) {
+      waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(pixels.size()));
+      waiting_numbers_.pop_front();
+    }
+    waiting_.insert(waiting_.end(), pixels.begin(), pixels.end());
+    waiting_numbers_.push_back(number);
+  }
+  if (!options_.guarded) return;
+  recent_.push_back({{pixels.begin(), pixels.end()}, logits, number, kept});
+  if (recent_.size() > kRecent) recent_.pop_front();
+}
+
+// What answers, and what was collected, belong to a world that is no more.
+Status Follower::begin_anew(const DriftAlarm& alarm) {
+  FollowEvent& event = tell(FollowKind::kAlarm, feature_name(alarm.feature));
+  event.frame = alarm.frame;
+  event.since = alarm.since;
+  if (!options_.guarded) return {};
+  forget_waiting();
+  recent_.clear();
+  collected_ = 0;
+  learnt_ = false;
+  answer_as_it_came();
+  return remodels() ? Status() : go_on_from(source_weights_);
+}
+
+Status Follower::enter_domain() {
+  const int64_t entered = source_.detector.domain();
+  {
+    const std::lock_guard lock(mutex_);
+    domain_ = entered;
+  }
+  LIMBER_TRY(strategy_->enter(entered));
+  tell(FollowKind::kDomain, entered == 0 ? "the source" : fmt::format("domain {}", entered));
+  if (!options_.guarded) return {};
+  if (entered != 0) return go_back_to_what_was_known(entered);
+  if (answering_.answerer == nullptr) return {};
+  answer_as_it_came();
+  ++counts_.returned;
+  tell(FollowKind::kReturned, "the source again: the model as it came answers");
+  return remodels() ? Status() : go_on_from(source_weights_);
+}
+
+// What was accepted here before is judged by all that was seen since the alarm.
+Status Follower::go_back_to_what_was_known(int64_t entered) {
+  const auto known = std::find_if(accepted_.begin(), accepted_.end(),
+                                  [&](const auto& net) { return net->domain == entered; });
+  if (known == accepted_.end()) return {};
+  LIMBER_ASSIGN(Runner runner, runner_of(*known));
+  LIMBER_ASSIGN(const auto seen, compare_on_recent(runner, JudgeBy::kAll));
+  if (!seen) return {};
+  const Verdict verdict = guard_.judge(original_.footing, runner.footing, *seen);
+  if (!verdict.good) return {};
+  ++counts_.returned;
+  tell(FollowKind::kReturned, fmt::format("{} answers again: {}", runner.net->name, verdict.reason));
+  const std::shared_ptr<const Net> net = runner.net;
+  answer_with(std::move(runner));
+  return remodels() ? Status() : go_on_from(net->weights);
+}
+
+// What answers is judged by what comes, from which it has not learnt yet.
+Status Follower::watch(const Look& look) {
+  if (!options_.guarded || answering_.answerer == nullptr) return {};
+  for (size_t i = 0; i < look.answers.size(); ++i)
+    watched_.emplace_back(look.original[i], look.answers[i]);
+  while (watched_.size() > kWatched) watched_.pop_front();
+  if (watched_.size() < kLeastWatched) return {};
+  Logits original, answers;
+  for (const auto& [was, is] : watched_) {
+    original.push_back(was);
+    answers.push_back(is);
+  }
+  const Verdict verdict = guard_.watch(original_.footing, answering_.footing,
+                                       compare(original, original_.footing, answers, answering_.footing));
+  if (verdict.good) return {};
+  ++counts_.rolled_back;
+  tell(FollowKind::kRolledBack, verdict.reason);
+  std::erase(accepted_, answering_.net);
+  answer_as_it_came();
+  return remodels() ? Status() : go_on_from(source_weights_);
+}
+
+// --- learning -----------------------------------------------------------------------------------------------
+
+bool Follower::due() const {
+  // A network that is cut for a domain is not cut before it is known which one that is.
+  if (strategy_->batch() == 0 || (remodels() && settling_)) return false;
+  const int64_t wanted = options_.guarded ? options_.window * (kKeptOf - 1) / kKeptOf : options_.window;
+  // Of a new world soon.
+  return static_cast<int64_t>(waiting_numbers_.size()) >= (learnt_ || !options_.guarded ? wanted : (wanted + 1) / 2);
+}
+
+Status Follower::learn() {
+  if (!due()) return {};
+  const double began = now_seconds();
+  const Tensor images = images_of(waiting_);
+  forget_waiting();
+  learnt_ = true;
+  const auto changed = strategy_->adapt(images);
+  counts_.learning_s += now_seconds() - began;
+  if (!changed.ok()) {
+    ++counts_.failed;
+    tell(FollowKind::kFailed, changed.status().message()).seconds = now_seconds() - began;
+    return go_on_from(last_weights_);
+  }
+  if (!*changed) return {};
+  const double judged = now_seconds();
+  LIMBER_ASSIGN(Runner learnt, candidate());
+  LIMBER_TRY(settle_on(std::move(learnt)));
+  counts_.judging_s += now_seconds() - judged;
+  events_.back().seconds = now_seconds() - began;
+  return {};
+}
+
+Result<Follower::Runner> Follower::candidate() {
+  const AdaptedModel& from = remodels() ? *strategy_->remodelled() : model_;
+  LIMBER_ASSIGN(WeightSnapshot weights, from.weights->snapshot());
+  return runner_of(std::make_shared<const Net>(
+      Net{from.graph, std::move(weights), fmt::format("{} after {} frames", strategy_->name(), counts_.frames),
+          source_.detector.domain()}));
+}
+
+Result<Follower::Runner> Follower::runner_of(std::shared_ptr<const Net> net) {
+  Runner runner{std::move(net), nullptr, {}};
+  const Net& of = *runner.net;
+  if (remodels()) {
+    LIMBER_ASSIGN(runner.answerer,
+                  Answerer::create(of.graph, of.weights, model_.backends, model_.threads, options_.batch));
+  } else {
+    LIMBER_ASSIGN(runner.answerer, original_.answerer->with(of.weights));
+  }
+  if (!options_.guarded) return runner;
+  LIMBER_ASSIGN(runner.footing, footing_on_source(of, *runner.answerer));
+  return runner;
+}
+
+// By statistics of the source: those of another domain say nothing about what the weights still know.
+Result<Footing> Follower::footing_on_source(const Net& net, const Answerer& over) {
+  LIMBER_ASSIGN(const WeightSnapshot weights,
+                with_statistics_of(source_.images, {net.graph, nullptr, model_.backends, model_.threads},
+                                   net.weights));
+  LIMBER_ASSIGN(const auto answerer, over.with(weights));
+  LIMBER_ASSIGN(const Logits logits, answerer->answer(source_.images));
+  return footing_of(logits, source_.labels);
+}
+
+Result<std::optional<Comparison>> Follower::compare_on_recent(Runner& runner, JudgeBy by) {
+  std::vector<float> pixels;
+  Logits original;
+  for (const RecentFrame& frame : recent_) {
+    if (by == JudgeBy::kKept && !frame.kept) continue;
+    pixels.insert(pixels.end(), frame.pixels.begin(), frame.pixels.end());
+    original.push_back(frame.original);
+  }
+  if (original.size() < kLeastJudged) return std::optional<Comparison>();
+  LIMBER_ASSIGN(const Logits answers, runner.answerer->answer(images_of(pixels)));
+  return std::optional(compare(original, original_.footing, answers, runner.footing));
+}
+
+// May it answer?
+Status Follower::settle_on(Runner learnt) {
+  if (!options_.guarded) return accept(std::move(learnt), "nobody judges");
+  LIMBER_ASSIGN(const auto seen, compare_on_recent(learnt, JudgeBy::kKept));
+  if (!seen) return reject(fmt::format("fewer than {} frames to judge it by", kLeastJudged));
+  const Verdict verdict = guard_.judge(original_.footing, learnt.footing, *seen);
+  return verdict.good ? accept(std::move(learnt), verdict.reason) : reject(verdict.reason);
+}
+
+Status Follower::accept(Runner learnt, const std::string& reason) {
+  ++counts_.adapted;
+  tell(FollowKind::kAdapted, reason);
+  LIMBER_ASSIGN(last_weights_, model_.weights->snapshot());
+  remember(learnt.net);
+  answer_with(std::move(learnt));
+  return {};
+}
+
+Status Follower::reject(const std::string& reason) {
+  ++counts_.rejected;
+  tell(FollowKind::kRejected, reason);
+  return go_on_from(last_weights_);
+}
+
+void Follower::remember(const std::shared_ptr<const Net>& net) {
+  if (!options_.guarded || net->domain == 0) return;
+  std::erase_if(accepted_, [&](const auto& one) { return one->domain == net->domain; });
+  accepted_.insert(accepted_.begin(), net);
+  if (accepted_.size() > options_.remembered) accepted_.pop_back();
+}
+
+void Follower::answer_with(Runner runner) {
+  answering_ = std::move(runner);
+  watched_.clear();
+  const std::lock_guard lock(mutex_);
+  net_ = answering_.net;
+}
+
+void Follower::answer_as_it_came() {
+  answering_ = {};
+  watched_.clear();
+  const std::lock_guard lock(mutex_);
+  net_ = original_.net;
+}
+
+Status Follower::set_weights(const WeightSnapshot& weights) {
+  for (const std::string& name : model_.weights->names()) {
+    if (!weights.weights().contains(name)) model_.weights->erase(name);
+  }
+  for (const std::string& name : weights.weights().names()) {
+    LIMBER_ASSIGN(Tensor tensor, weights.weights().get(name));
+    model_.weights->set(name, std::move(tensor));
+  }
+  return {};
+}
+
+Status Follower::go_on_from(const WeightSnapshot& weights) {
+  LIMBER_TRY(set_weights(weights));
+  last_weights_ = begun_weights_ = weights;
+  return strategy_->reset();
+}
+
+Tensor Follower::images_of(std::span<const float> pixels) const {
+  Shape shape = source_.images.shape();
+  shape[0] = Dim(static_cast<int64_t>(pixels.size() / image_size_));
+  return Tensor::from(pixels, shape);
+}
+
+}  // namespace limber::adapt

@@ -1,0 +1,224 @@
+// A follower's state: weights as tensors, frames by their numbers, the rest as text.
+#include <algorithm>
+#include <cstring>
+
+#include "adapt/follower.h"
+#include "record/fields.h"
+
+namespace limber::adapt {
+namespace {
+
+struct FollowNumbers {
+  struct Frames {
+    std::vector<int64_t> numbers, kept;  // the second: those nothing learns from
+    static void fields(auto& self, auto& field) {
+      field("numbers", self.numbers);
+      field("kept", self.kept);
+    }
+  };
+  struct SavedNet {
+    std::string name;
+    int64_t domain = 0;
+    static void fields(auto& self, auto& field) {
+      field("name", self.name);
+      field("domain", self.domain);
+    }
+  };
+  FollowCounts counts;
+  int64_t collected = 0, domain = 0;
+  bool learnt = false, settling = false;
+  std::vector<int64_t> waiting;
+  Frames recent;
+  std::optional<SavedNet> answering;
+  std::vector<SavedNet> accepted;
+
+  static void fields(auto& self, auto& field) {
+    field("frames", self.counts.frames);
+    field("not_a_number", self.counts.faults.not_a_number);
+    field("flat", self.counts.faults.flat);
+    field("noise", self.counts.faults.noise);
+    field("adapted", self.counts.adapted);
+    field("rejected", self.counts.rejected);
+    field("rolled_back", self.counts.rolled_back);
+    field("returned", self.counts.returned);
+    field("failed", self.counts.failed);
+    field("answering_s", self.counts.answering_s);
+    field("detecting_s", self.counts.detecting_s);
+    field("learning_s", self.counts.learning_s);
+    field("judging_s", self.counts.judging_s);
+    field("collected", self.collected);
+    field("domain", self.domain);
+    field("learnt", self.learnt);
+    field("settling", self.settling);
+    field("waiting", self.waiting);
+    field("recent", self.recent);
+    field("answering", self.answering);
+    field("accepted", self.accepted);
+  }
+};
+
+bool equal(const Tensor& a, const Tensor& b) {
+  return a.type() == b.type() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+// Only what is not as it came.
+Status save_weights(const std::string& what, const WeightSnapshot& weights, const WeightSnapshot& source,
+                    std::map<std::string, Tensor>& to) {
+  for (const std::string& name : weights.weights().names()) {
+    LIMBER_ASSIGN(Tensor tensor, weights.weights().get(name));
+    if (source.weights().contains(name)) {
+      LIMBER_ASSIGN(const Tensor was, source.weights().get(name));
+      if (equal(was, tensor)) continue;
+    }
+    to[what + "/" + name] = std::move(tensor);
+  }
+  return {};
+}
+
+Result<WeightSnapshot> saved_weights(const std::string& what, const WeightSnapshot& source,
+                                     const std::map<std::string, Tensor>& from) {
+  Parameters weights(source);
+  const std::string prefix = what + "/";
+  for (auto it = from.lower_bound(prefix); it != from.end() && it->first.starts_with(prefix); ++it) {
+    const std::string name = it->first.substr(prefix.size());
+    if (weights.contains(name)) {
+      LIMBER_ASSIGN(const TensorType type, weights.type(name));
+      if (type != it->second.type())
+        return corrupt("'{}' is {}; the model has {}", it->first, it->second.type().to_string(), type.to_string());
+    }
+    weights.set(name, it->second);
+  }
+  return weights.snapshot();
+}
+
+Tensor rows_of(const std::vector<const std::vector<float>*>& rows) {
+  std::vector<float> values;
+  for (const auto* row : rows) values.insert(values.end(), row->begin(), row->end());
+  const auto count = static_cast<int64_t>(rows.size());
+  return Tensor::from(std::span<const float>(values),
+                      Shape{count, static_cast<int64_t>(rows.empty() ? 0 : rows[0]->size())});
+}
+
+std::string accepted_name(size_t i) { return fmt::format("accepted{}", i); }
+
+}  // namespace
+
+Result<FollowerState> Follower::state() const {
+  FollowerState state;
+  FollowNumbers numbers;
+  numbers.counts = counts_;
+  numbers.collected = collected_;
+  numbers.domain = domain();
+  numbers.learnt = learnt_;
+  numbers.settling = settling_;
+  numbers.waiting.assign(waiting_numbers_.begin(), waiting_numbers_.end());
+  for (const RecentFrame& frame : recent_) {
+    numbers.recent.numbers.push_back(frame.number);
+    if (frame.kept) numbers.recent.kept.push_back(frame.number);
+  }
+  const std::vector<double> detector = source_.detector.state();
+  state.tensors["detector"] =
+      Tensor::from(std::span<const double>(detector), Shape{static_cast<int64_t>(detector.size())});
+  LIMBER_TRY(save_weights("learning", last_weights_, source_weights_, state.tensors));
+  LIMBER_TRY(save_weights("begun", begun_weights_, source_weights_, state.tensors));
+  if (!remodels()) {
+    for (size_t i = 0; i < accepted_.size(); ++i) {
+      numbers.accepted.push_back({accepted_[i]->name, accepted_[i]->domain});
+      LIMBER_TRY(save_weights(accepted_name(i), accepted_[i]->weights, source_weights_, state.tensors));
+    }
+    if (answering_.net != nullptr) {
+      numbers.answering = {answering_.net->name, answering_.net->domain};
+      LIMBER_TRY(save_weights("answering", answering_.net->weights, source_weights_, state.tensors));
+      std::vector<const std::vector<float>*> original, answers;
+      for (const auto& [was, is] : watched_) original.push_back(&was), answers.push_back(&is);
+      state.tensors["watched/original"] = rows_of(original);
+      state.tensors["watched/answers"] = rows_of(answers);
+    }
+  }
+  state.text = format_fields(numbers);
+  return state;
+}
+
+Status Follower::restore(const FollowerState& state, const FrameLoader& load) {
+  LIMBER_ASSIGN(const FollowNumbers numbers, parse_fields<FollowNumbers>(state.text));
+  const auto tensor = [&](const std::string& name) -> Result<Tensor> {
+    const auto found = state.tensors.find(name);
+    if (found == state.tensors.end()) return corrupt("there is no '{}'", name);
+    return found->second;
+  };
+  LIMBER_ASSIGN(const Tensor detector, tensor("detector"));
+  if (detector.dtype() != DType::kF64) return corrupt("'detector' is {}", detector.type().to_string());
+  LIMBER_TRY(source_.detector.restore(detector.data<double>()));
+  LIMBER_ASSIGN(const WeightSnapshot begun, saved_weights("begun", source_weights_, state.tensors));
+  LIMBER_TRY(go_on_from(begun));
+  LIMBER_ASSIGN(last_weights_, saved_weights("learning", source_weights_, state.tensors));
+  LIMBER_TRY(set_weights(last_weights_));
+  const auto net_of = [&](const std::string& what, const FollowNumbers::SavedNet& saved)
+      -> Result<std::shared_ptr<const Net>> {
+    LIMBER_ASSIGN(WeightSnapshot weights, saved_weights(what, source_weights_, state.tensors));
+    return std::make_shared<const Net>(Net{model_.graph, std::move(weights), saved.name, saved.domain});
+  };
+  for (size_t i = 0; i < numbers.accepted.size(); ++i) {
+    LIMBER_ASSIGN(auto net, net_of(accepted_name(i), numbers.accepted[i]));
+    accepted_.push_back(std::move(net));
+  }
+  if (numbers.answering) {
+    LIMBER_ASSIGN(auto net, net_of("answering", *numbers.answering));
+    for (const auto& one : accepted_) net = one->name == net->name ? one : net;
+    LIMBER_ASSIGN(Runner runner, runner_of(std::move(net)));
+    answer_with(std::move(runner));
+    LIMBER_ASSIGN(const Tensor original, tensor("watched/original"));
+    LIMBER_ASSIGN(const Tensor answers, tensor("watched/answers"));
+    LIMBER_TRY(restore_watched(original, answers));
+  }
+  counts_ = numbers.counts;
+  collected_ = numbers.collected;
+  domain_ = numbers.domain;
+  learnt_ = numbers.learnt;
+  settling_ = numbers.settling;
+  return restore_frames(numbers.waiting, numbers.recent.numbers, numbers.recent.kept, load);
+}
+
+Status Follower::restore_watched(const Tensor& original, const Tensor& answers) {
+  if (original.dtype() != DType::kF32 || original.type() != answers.type() || original.shape().rank() != 2)
+    return corrupt("'watched/original' is {} and 'watched/answers' {}", original.type().to_string(),
+                   answers.type().to_string());
+  const auto rows = static_cast<size_t>(original.shape().dim(0)),
+             classes = static_cast<size_t>(original.shape().dim(1));
+  for (size_t i = 0; i < rows; ++i) {
+    const auto row = [&](const Tensor& of) {
+      const auto values = of.data<float>().subspan(i * classes, classes);
+      return std::vector<float>(values.begin(), values.end());
+    };
+    watched_.emplace_back(row(original), row(answers));
+  }
+  return {};
+}
+
+Status Follower::restore_frames(const std::vector<int64_t>& waiting, const std::vector<int64_t>& recent,
+                                const std::vector<int64_t>& kept, const FrameLoader& load) {
+  if (!waiting.empty()) {
+    LIMBER_ASSIGN(const Tensor images, load(waiting));
+    LIMBER_TRY(check_images(model_.graph, images));
+    const auto pixels = images.data<float>();
+    waiting_.assign(pixels.begin(), pixels.end());
+    waiting_numbers_.assign(waiting.begin(), waiting.end());
+  }
+  if (recent.empty()) return {};
+  LIMBER_ASSIGN(const Tensor images, load(recent));
+  LIMBER_TRY(check_images(model_.graph, images));
+  LIMBER_ASSIGN(Logits logits, original_.answerer->answer(images));
+  if (logits.size() != recent.size())
+    return error(Code::kInternal, "{} frames were asked for, {} came", recent.size(), logits.size());
+  const auto pixels = images.data<float>();
+  for (size_t i = 0; i < recent.size(); ++i) {
+    const auto one = pixels.subspan(i * image_size_, image_size_);
+    recent_.push_back({{one.begin(), one.end()},
+                       std::move(logits[i]),
+                       recent[i],
+                       std::find(kept.begin(), kept.end(), recent[i]) != kept.end()});
+  }
+  return {};
+}
+
+}  // namespace limber::adapt
