@@ -9,7 +9,7 @@
 #include "cli/say.h"
 #include "cli/table.h"
 #include "cli/units.h"
-#include "jobs/adapt_job.h"
+#include "jobs/adapt_strategies.h"
 #include "jobs/json.h"
 #include "jobs/serve_job.h"
 

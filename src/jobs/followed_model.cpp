@@ -7,7 +7,7 @@
 #include "base/parallel.h"
 #include "base/priority.h"
 #include "data/subset.h"
-#include "jobs/adapt_job.h"
+#include "jobs/adapt_strategies.h"
 #include "jobs/classifier.h"
 #include "passes/answers.h"
 

@@ -22,6 +22,7 @@ struct ServeAdaptOptions {
   size_t source_images = 2000;  // of them that are looked at
   double share = 0.25;          // of the cores, that looking and learning may take together
   int64_t window = 100;         // images between two times of learning
+  bool idle_only = true;        // with time that nobody else wants; false: as everybody else
 };
 Status check(const ServeAdaptOptions& options);
 

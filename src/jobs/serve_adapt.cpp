@@ -85,7 +85,7 @@ bool BackgroundAdapt::go_on() {
 }
 
 void BackgroundAdapt::work() {
-  run_when_idle();
+  if (settings_.adapt.idle_only) run_when_idle();
   std::unique_ptr<FollowedModel> followed = std::move(first_);
   bool studied = false;
   std::weak_ptr<ServedModel> given_up;

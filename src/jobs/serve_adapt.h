@@ -12,8 +12,8 @@
 
 namespace limber {
 
-// A thread that runs when a core would be idle, for no more than its share of the cores, and not while
-// requests wait. Where the model is loaded anew, it begins anew.
+// A thread that runs when a core would be idle (see ServeAdaptOptions), for no more than its share of the
+// cores, and not while requests wait. Where the model is loaded anew, it begins anew.
 class BackgroundAdapt {
  public:
   // Refuses what cannot be followed. `server` has loaded the model; it, `job` and `control` outlive this.

@@ -20,7 +20,8 @@ Status ServedModel::use_net(std::shared_ptr<const ServedNet> net) {
   }
   const std::lock_guard lock(control_mutex_);
   if (original_number() < 0)
-    return error(Code::kNotFound, "{}: the original keeps not the limits, so nothing can answer in its place",
+    return error(Code::kNotFound,
+                 "{}: the original does not keep the limits, so nothing can answer in its place",
                  source_.name);
   if (net == nullptr) net = std::make_shared<const ServedNet>(ServedNet{"", source_.graph, weights_});
   net_to_use_ = std::move(net);
