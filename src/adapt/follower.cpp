@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kKeptOf = 5;      // one frame of so many is never learnt from, but judged by
 constexpr size_t kRecent = 125;     // frames to judge by that are remembered: one window's and its kept ones
 constexpr size_t kWatched = 100;    // frames by which what answers is judged on and on
-constexpr size_t kLeastJudged = 8;  // frames; by fewer nothing is judged
+constexpr size_t kLeastJudged = 25;  // frames; by fewer nothing is judged
 constexpr size_t kLeastWatched = 40;
 
 }  // namespace
@@ -91,24 +91,25 @@ Result<Look> Follower::see(const Tensor& images) {
     LIMBER_ASSIGN(look.answers, answering_.answerer->answer(images));
   }
   const double looked = now_seconds();
-  const auto side = [&](int axis) { return static_cast<int>(images.shape().dim(axis)); };
   const auto pixels = images.data<float>();
   const size_t row = pixels.size() / look.original.size();
   std::vector<Frame> frames;
-  std::vector<Sureness> sure;
-  for (size_t i = 0; i < look.original.size(); ++i) {
-    frames.push_back(
-        frame_of(pixels.subspan(i * row, row), side(1), side(2), side(3), look.original[i]));
-    sure.push_back(sureness_of(look.original[i], source_.estimator.temperature()));
-  }
-  look.estimate = source_.estimator.estimate(source_.detector.signature_of(frames), sure);
+  for (size_t i = 0; i < look.original.size(); ++i)
+    frames.push_back(describe(pixels.subspan(i * row, row), look.original[i]));
+  look.estimate = estimate_original(frames, look.original);
   look.accuracy = std::clamp(look.estimate.accuracy + gain_of(look), 0.0, 1.0);
-  LIMBER_TRY(watch(look));
+  LIMBER_TRY(watch(look, frames));
   for (size_t i = 0; i < frames.size(); ++i)
     LIMBER_TRY(take_in(pixels.subspan(i * row, row), frames[i], look.original[i]));
   counts_.answering_s += looked - began;
   counts_.detecting_s += now_seconds() - looked;
   return look;
+}
+
+AccuracyEstimate Follower::estimate_original(std::span<const Frame> frames, const Logits& logits) const {
+  std::vector<Sureness> sure;
+  for (const auto& row : logits) sure.push_back(sureness_of(row, source_.estimator.temperature()));
+  return source_.estimator.estimate(source_.detector.signature_of(frames), sure);
 }
 
 double Follower::gain_of(const Look& look) const {
@@ -127,7 +128,7 @@ Status Follower::take_in(std::span<const float> pixels, const Frame& frame,
   const bool settled = settling_ && !source_.detector.settling();
   settling_ = source_.detector.settling();
   if (settled) LIMBER_TRY(enter_domain());
-  if (fault == FrameFault::kNone) keep(pixels, logits);
+  if (fault == FrameFault::kNone) keep(pixels, frame, logits);
   return {};
 }
 
@@ -136,7 +137,7 @@ void Follower::forget_waiting() {
   waiting_numbers_.clear();
 }
 
-void Follower::keep(std::span<const float> pixels, const std::vector<float>& logits) {
+void Follower::keep(std::span<const float> pixels, const Frame& frame, const std::vector<float>& logits) {
   if (strategy_->batch() == 0) return;
   const int64_t number = counts_.frames - 1;
   const bool kept = options_.guarded && ++collected_ % kKeptOf == 0;
@@ -151,7 +152,7 @@ void Follower::keep(std::span<const float> pixels, const std::vector<float>& log
     waiting_numbers_.push_back(number);
   }
   if (!options_.guarded) return;
-  recent_.push_back({{pixels.begin(), pixels.end()}, logits, number, kept});
+  recent_.push_back({{pixels.begin(), pixels.end()}, logits, frame, number, kept});
   if (recent_.size() > kRecent) recent_.pop_front();
 }
 
@@ -192,9 +193,9 @@ Status Follower::go_back_to_what_was_known(int64_t entered) {
                                   [&](const auto& net) { return net->domain == entered; });
   if (known == accepted_.end()) return {};
   LIMBER_ASSIGN(Runner runner, runner_of(*known));
-  LIMBER_ASSIGN(const auto seen, compare_on_recent(runner, JudgeBy::kAll));
-  if (!seen) return {};
-  const Verdict verdict = guard_.judge(original_.footing, runner.footing, *seen);
+  LIMBER_ASSIGN(const auto trial, try_on_recent(runner, LearntFrom::kNothing));
+  if (!trial) return {};
+  const Verdict verdict = guard_.judge(*trial);
   if (!verdict.good) return {};
   ++counts_.returned;
   tell(FollowKind::kReturned, fmt::format("{} answers again: {}", runner.net->name, verdict.reason));
@@ -204,19 +205,23 @@ Status Follower::go_back_to_what_was_known(int64_t entered) {
 }
 
 // What answers is judged by what comes, from which it has not learnt yet.
-Status Follower::watch(const Look& look) {
+Status Follower::watch(const Look& look, std::span<const Frame> frames) {
   if (!options_.guarded || answering_.answerer == nullptr) return {};
   for (size_t i = 0; i < look.answers.size(); ++i)
-    watched_.emplace_back(look.original[i], look.answers[i]);
+    watched_.push_back({look.original[i], look.answers[i], frames[i]});
   while (watched_.size() > kWatched) watched_.pop_front();
   if (watched_.size() < kLeastWatched) return {};
   Logits original, answers;
-  for (const auto& [was, is] : watched_) {
-    original.push_back(was);
-    answers.push_back(is);
+  std::vector<Frame> watched;
+  for (const WatchedFrame& one : watched_) {
+    original.push_back(one.original);
+    answers.push_back(one.answers);
+    watched.push_back(one.frame);
   }
-  const Verdict verdict = guard_.watch(original_.footing, answering_.footing,
-                                       compare(original, original_.footing, answers, answering_.footing));
+  const Verdict verdict =
+      guard_.watch({original_.footing, answering_.footing,
+                    compare(original, original_.footing, answers, answering_.footing),
+                    estimate_original(watched, original).accuracy, {}});
   if (verdict.good) return {};
   ++counts_.rolled_back;
   tell(FollowKind::kRolledBack, verdict.reason);
@@ -230,6 +235,8 @@ Status Follower::watch(const Look& look) {
 bool Follower::due() const {
   // A network that is cut for a domain is not cut before it is known which one that is.
   if (strategy_->batch() == 0 || (remodels() && settling_)) return false;
+  // The model as it came was trained for the source; nothing learnt without labels will do better there.
+  if (options_.guarded && source_.detector.domain() == 0 && !settling_) return false;
   const int64_t wanted = options_.guarded ? options_.window * (kKeptOf - 1) / kKeptOf : options_.window;
   // Of a new world soon.
   return static_cast<int64_t>(waiting_numbers_.size()) >= (learnt_ || !options_.guarded ? wanted : (wanted + 1) / 2);
@@ -289,26 +296,46 @@ Result<Footing> Follower::footing_on_source(const Net& net, const Answerer& over
   return footing_of(logits, source_.labels);
 }
 
-Result<std::optional<Comparison>> Follower::compare_on_recent(Runner& runner, JudgeBy by) {
+Result<std::optional<Trial>> Follower::try_on_recent(const Runner& runner, LearntFrom learnt_from) {
+  if (recent_.size() < kLeastJudged) return std::optional<Trial>();
   std::vector<float> pixels;
   Logits original;
-  for (const RecentFrame& frame : recent_) {
-    if (by == JudgeBy::kKept && !frame.kept) continue;
-    pixels.insert(pixels.end(), frame.pixels.begin(), frame.pixels.end());
-    original.push_back(frame.original);
+  std::vector<Frame> frames;
+  for (const RecentFrame& one : recent_) {
+    pixels.insert(pixels.end(), one.pixels.begin(), one.pixels.end());
+    original.push_back(one.original);
+    frames.push_back(one.frame);
   }
-  if (original.size() < kLeastJudged) return std::optional<Comparison>();
   LIMBER_ASSIGN(const Logits answers, runner.answerer->answer(images_of(pixels)));
-  return std::optional(compare(original, original_.footing, answers, runner.footing));
+  Trial trial{original_.footing, runner.footing,
+              compare(original, original_.footing, answers, runner.footing),
+              estimate_original(frames, original).accuracy, {}};
+  if (learnt_from == LearntFrom::kNothing) return std::optional(std::move(trial));
+  Logits kept_original, kept_answers;
+  for (size_t i = 0; i < recent_.size(); ++i) {
+    if (!recent_[i].kept) continue;
+    kept_original.push_back(original[i]);
+    kept_answers.push_back(answers[i]);
+  }
+  if (!kept_original.empty())
+    trial.unlearnt = compare(kept_original, original_.footing, kept_answers, runner.footing);
+  return std::optional(std::move(trial));
 }
 
 // May it answer?
 Status Follower::settle_on(Runner learnt) {
   if (!options_.guarded) return accept(std::move(learnt), "nobody judges");
-  LIMBER_ASSIGN(const auto seen, compare_on_recent(learnt, JudgeBy::kKept));
-  if (!seen) return reject(fmt::format("fewer than {} frames to judge it by", kLeastJudged));
-  const Verdict verdict = guard_.judge(original_.footing, learnt.footing, *seen);
-  return verdict.good ? accept(std::move(learnt), verdict.reason) : reject(verdict.reason);
+  LIMBER_ASSIGN(const auto trial, try_on_recent(learnt, LearntFrom::kAllButKept));
+  if (!trial) return reject(fmt::format("fewer than {} frames to judge it by", kLeastJudged));
+  const Verdict verdict = guard_.judge(*trial);
+  if (!verdict.good) return reject(verdict.reason);
+  if (answering_.answerer != nullptr) {
+    LIMBER_ASSIGN(const auto present, try_on_recent(answering_, LearntFrom::kAllButKept));
+    const double before = guard_.judge(*present).gain;
+    if (verdict.gain < before - options_.guard.most_loss)
+      return reject(fmt::format("{:+.1f} points, what answers has {:+.1f}", 100 * verdict.gain, 100 * before));
+  }
+  return accept(std::move(learnt), verdict.reason);
 }
 
 Status Follower::accept(Runner learnt, const std::string& reason) {
@@ -362,6 +389,11 @@ Status Follower::go_on_from(const WeightSnapshot& weights) {
   LIMBER_TRY(set_weights(weights));
   last_weights_ = begun_weights_ = weights;
   return strategy_->reset();
+}
+
+Frame Follower::describe(std::span<const float> pixels, const std::vector<float>& logits) const {
+  const auto side = [&](int axis) { return static_cast<int>(source_.images.shape().dim(axis)); };
+  return frame_of(pixels, side(1), side(2), side(3), logits);
 }
 
 Tensor Follower::images_of(std::span<const float> pixels) const {

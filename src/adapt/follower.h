@@ -133,10 +133,15 @@ class Follower {
   // A frame that candidates are judged by.
   struct RecentFrame {
     std::vector<float> pixels, original;  // logits of the model as it came
+    Frame frame;
     int64_t number = 0;
     bool kept = false;  // nothing learns from it
   };
-  enum class JudgeBy : uint8_t { kKept, kAll };
+  enum class LearntFrom : uint8_t { kNothing, kAllButKept };  // of the recent frames
+  struct WatchedFrame {
+    std::vector<float> original, answers;  // logits
+    Frame frame;
+  };
 
   Follower(const AdaptedModel& model, std::unique_ptr<Strategy> strategy, SourceStudy source,
            const FollowerOptions& options, WeightSnapshot weights);
@@ -144,11 +149,11 @@ class Follower {
   bool remodels() const { return strategy_->remodelled() != nullptr; }
   Status take_in(std::span<const float> pixels, const Frame& frame, const std::vector<float>& logits);
   void forget_waiting();
-  void keep(std::span<const float> pixels, const std::vector<float>& logits);
+  void keep(std::span<const float> pixels, const Frame& frame, const std::vector<float>& logits);
   Status begin_anew(const DriftAlarm& alarm);
   Status enter_domain();
   Status go_back_to_what_was_known(int64_t domain);
-  Status watch(const Look& look);
+  Status watch(const Look& look, std::span<const Frame> frames);
   double gain_of(const Look& look) const;
   Result<Runner> candidate();
   Status settle_on(Runner learnt);
@@ -156,15 +161,17 @@ class Follower {
   Status reject(const std::string& reason);
   Result<Runner> runner_of(std::shared_ptr<const Net> net);
   Result<Footing> footing_on_source(const Net& net, const Answerer& over);
-  Result<std::optional<Comparison>> compare_on_recent(Runner& runner, JudgeBy by);
+  AccuracyEstimate estimate_original(std::span<const Frame> frames, const Logits& logits) const;
+  Result<std::optional<Trial>> try_on_recent(const Runner& runner, LearntFrom learnt_from);
   void answer_with(Runner runner);
   void answer_as_it_came();
   void remember(const std::shared_ptr<const Net>& net);
   Status set_weights(const WeightSnapshot& weights);
   Status go_on_from(const WeightSnapshot& weights);
-  Status restore_watched(const Tensor& original, const Tensor& answers);
+  Status restore_watched(const FollowerState& state);
   Status restore_frames(const std::vector<int64_t>& waiting, const std::vector<int64_t>& recent,
                         const std::vector<int64_t>& kept, const FrameLoader& load);
+  Frame describe(std::span<const float> pixels, const std::vector<float>& logits) const;
   Tensor images_of(std::span<const float> pixels) const;
   FollowEvent& tell(FollowKind kind, std::string reason);
 
@@ -180,8 +187,8 @@ class Follower {
   std::vector<float> waiting_;  // pixels to learn from
   std::deque<int64_t> waiting_numbers_;
   std::deque<RecentFrame> recent_;
-  std::deque<std::pair<std::vector<float>, std::vector<float>>> watched_;  // logits: as it came, as it answers
-  std::vector<std::shared_ptr<const Net>> accepted_;                       // by domain; the last used first
+  std::deque<WatchedFrame> watched_;
+  std::vector<std::shared_ptr<const Net>> accepted_;  // by domain; the last used first
   std::vector<FollowEvent> events_;
   FollowCounts counts_;
   int64_t collected_ = 0;  // frames since the last alarm

@@ -91,12 +91,27 @@ Result<WeightSnapshot> saved_weights(const std::string& what, const WeightSnapsh
   return weights.snapshot();
 }
 
-Tensor rows_of(const std::vector<const std::vector<float>*>& rows) {
+Tensor tensor_of(const std::vector<std::vector<float>>& rows) {
   std::vector<float> values;
-  for (const auto* row : rows) values.insert(values.end(), row->begin(), row->end());
+  for (const auto& row : rows) values.insert(values.end(), row.begin(), row.end());
   const auto count = static_cast<int64_t>(rows.size());
   return Tensor::from(std::span<const float>(values),
-                      Shape{count, static_cast<int64_t>(rows.empty() ? 0 : rows[0]->size())});
+                      Shape{count, static_cast<int64_t>(rows.empty() ? 0 : rows[0].size())});
+}
+
+Result<std::vector<std::vector<float>>> rows_in(const std::map<std::string, Tensor>& tensors,
+                                                const std::string& name) {
+  const auto found = tensors.find(name);
+  if (found == tensors.end() || found->second.dtype() != DType::kF32 || found->second.shape().rank() != 2)
+    return corrupt("there is no table '{}'", name);
+  const Shape& shape = found->second.shape();
+  const auto width = static_cast<size_t>(shape.dim(1));
+  std::vector<std::vector<float>> rows;
+  for (size_t i = 0; i < static_cast<size_t>(shape.dim(0)); ++i) {
+    const auto row = found->second.data<float>().subspan(i * width, width);
+    rows.emplace_back(row.begin(), row.end());
+  }
+  return rows;
 }
 
 std::string accepted_name(size_t i) { return fmt::format("accepted{}", i); }
@@ -129,10 +144,16 @@ Result<FollowerState> Follower::state() const {
     if (answering_.net != nullptr) {
       numbers.answering = {answering_.net->name, answering_.net->domain};
       LIMBER_TRY(save_weights("answering", answering_.net->weights, source_weights_, state.tensors));
-      std::vector<const std::vector<float>*> original, answers;
-      for (const auto& [was, is] : watched_) original.push_back(&was), answers.push_back(&is);
-      state.tensors["watched/original"] = rows_of(original);
-      state.tensors["watched/answers"] = rows_of(answers);
+      std::vector<std::vector<float>> original, answers, frames;
+      for (const WatchedFrame& one : watched_) {
+        original.push_back(one.original);
+        answers.push_back(one.answers);
+        frames.emplace_back(one.frame.features.begin(), one.frame.features.end());
+        frames.back().push_back(static_cast<float>(one.frame.claimed));
+      }
+      state.tensors["watched/original"] = tensor_of(original);
+      state.tensors["watched/answers"] = tensor_of(answers);
+      state.tensors["watched/frames"] = tensor_of(frames);
     }
   }
   state.text = format_fields(numbers);
@@ -167,9 +188,7 @@ Status Follower::restore(const FollowerState& state, const FrameLoader& load) {
     for (const auto& one : accepted_) net = one->name == net->name ? one : net;
     LIMBER_ASSIGN(Runner runner, runner_of(std::move(net)));
     answer_with(std::move(runner));
-    LIMBER_ASSIGN(const Tensor original, tensor("watched/original"));
-    LIMBER_ASSIGN(const Tensor answers, tensor("watched/answers"));
-    LIMBER_TRY(restore_watched(original, answers));
+    LIMBER_TRY(restore_watched(state));
   }
   counts_ = numbers.counts;
   collected_ = numbers.collected;
@@ -179,18 +198,20 @@ Status Follower::restore(const FollowerState& state, const FrameLoader& load) {
   return restore_frames(numbers.waiting, numbers.recent.numbers, numbers.recent.kept, load);
 }
 
-Status Follower::restore_watched(const Tensor& original, const Tensor& answers) {
-  if (original.dtype() != DType::kF32 || original.type() != answers.type() || original.shape().rank() != 2)
-    return corrupt("'watched/original' is {} and 'watched/answers' {}", original.type().to_string(),
-                   answers.type().to_string());
-  const auto rows = static_cast<size_t>(original.shape().dim(0)),
-             classes = static_cast<size_t>(original.shape().dim(1));
-  for (size_t i = 0; i < rows; ++i) {
-    const auto row = [&](const Tensor& of) {
-      const auto values = of.data<float>().subspan(i * classes, classes);
-      return std::vector<float>(values.begin(), values.end());
-    };
-    watched_.emplace_back(row(original), row(answers));
+Status Follower::restore_watched(const FollowerState& state) {
+  LIMBER_ASSIGN(auto original, rows_in(state.tensors, "watched/original"));
+  LIMBER_ASSIGN(auto answers, rows_in(state.tensors, "watched/answers"));
+  LIMBER_ASSIGN(const auto frames, rows_in(state.tensors, "watched/frames"));
+  if (original.size() != answers.size() || original.size() != frames.size())
+    return corrupt("tables of what was watched have {}, {} and {} rows", original.size(), answers.size(),
+                   frames.size());
+  for (size_t i = 0; i < frames.size(); ++i) {
+    if (frames[i].size() != kFrameFeatures + 1)
+      return corrupt("'watched/frames' has {} columns; expected {}", frames[i].size(), kFrameFeatures + 1);
+    Frame frame;
+    std::copy_n(frames[i].begin(), kFrameFeatures, frame.features.begin());
+    frame.claimed = static_cast<int32_t>(frames[i].back());
+    watched_.push_back({std::move(original[i]), std::move(answers[i]), frame});
   }
   return {};
 }
@@ -213,8 +234,10 @@ Status Follower::restore_frames(const std::vector<int64_t>& waiting, const std::
   const auto pixels = images.data<float>();
   for (size_t i = 0; i < recent.size(); ++i) {
     const auto one = pixels.subspan(i * image_size_, image_size_);
+    const Frame frame = describe(one, logits[i]);
     recent_.push_back({{one.begin(), one.end()},
                        std::move(logits[i]),
+                       frame,
                        recent[i],
                        std::find(kept.begin(), kept.end(), recent[i]) != kept.end()});
   }

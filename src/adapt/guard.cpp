@@ -68,7 +68,7 @@ Comparison compare(const Logits& original, const Footing& original_footing, cons
   seen.frames = static_cast<int64_t>(original.size());
   const auto frames = static_cast<double>(seen.frames);
   std::vector<int64_t> claims(original[0].size()), candidate_claims(original[0].size());
-  double agree = 0, sure = 0, sure_agree = 0, square = 0;
+  double sure = 0, sure_agree = 0, square = 0;
   for (size_t i = 0; i < original.size(); ++i) {
     const auto was = static_cast<double>(sureness_of(original[i], original_footing.temperature).probability);
     const auto is = static_cast<double>(sureness_of(candidate[i], candidate_footing.temperature).probability);
@@ -78,37 +78,57 @@ Comparison compare(const Logits& original, const Footing& original_footing, cons
     const size_t said = best_of(original[i]), says = best_of(candidate[i]);
     ++claims[said];
     ++candidate_claims[says];
-    agree += said == says ? 1 : 0;
     if (was < kSure) continue;
     ++sure;
     sure_agree += said == says ? 1 : 0;
   }
-  seen.agreement = agree / frames;
-  if (sure > 0) seen.sure_agreement = sure_agree / sure;
   seen.gain_error = std::sqrt(std::max(0.0, square / frames - seen.gain() * seen.gain()) / frames);
+  if (sure > 0) seen.sure_agreement = sure_agree / sure;
   seen.original_variety = variety_of(claims, original.size());
   seen.candidate_variety = variety_of(candidate_claims, original.size());
   return seen;
 }
 
 Status check(const GuardOptions& options) {
-  if (!(options.least_gain >= 0 && options.least_gain < 1))
-    return invalid("least_gain is {}; expected 0 to 1", options.least_gain);
-  if (!(options.source_loss >= 0 && options.source_loss <= 1))
-    return invalid("source_loss is {}; expected 0 to 1", options.source_loss);
-  return {};
+  const auto share = [](const char* name, double value) {
+    return value >= 0 && value <= 1 ? Status() : invalid("{} is {}; expected 0 to 1", name, value);
+  };
+  LIMBER_TRY(share("least_gain", options.least_gain));
+  LIMBER_TRY(share("most_loss", options.most_loss));
+  LIMBER_TRY(share("doubt_share", options.doubt_share));
+  LIMBER_TRY(share("source_loss", options.source_loss));
+  LIMBER_TRY(share("sure_agreement", options.sure_agreement));
+  return share("least_variety", options.least_variety);
 }
 
-Verdict Guard::judge(const Footing& original, const Footing& candidate, const Comparison& seen) const {
-  return watch(original, candidate, seen);
-}
-
-Verdict Guard::watch(const Footing& original, const Footing& answering, const Comparison& seen) const {
+Verdict Guard::decide(const Trial& trial, double least_gain) const {
+  const Comparison& all = trial.seen;
+  const bool by_heart = trial.unlearnt && all.gain() - trial.unlearnt->gain() > options_.by_heart;
+  const Comparison& seen = by_heart ? *trial.unlearnt : all;
+  const double doubt = std::max(0.0, all.original - trial.original_accuracy);
   Verdict verdict;
-  verdict.gain = seen.gain();
-  verdict.good = verdict.gain >= options_.least_gain &&
-                 answering.accuracy >= original.accuracy - options_.source_loss;
-  verdict.reason = fmt::format("gain {:.3f}", verdict.gain);
+  verdict.gain = seen.gain() + options_.doubt_share * doubt - (by_heart ? seen.gain_error : 0);
+  if (trial.candidate.accuracy < trial.original.accuracy - options_.source_loss) {
+    verdict.reason = fmt::format("it knows {:.1f} % of the kept source images, the model as it came {:.1f} %",
+                                 100 * trial.candidate.accuracy, 100 * trial.original.accuracy);
+    return verdict;
+  }
+  if (seen.sure_agreement < options_.sure_agreement) {
+    verdict.reason = fmt::format("it contradicts {:.0f} % of what the model as it came is sure of",
+                                 100 * (1 - seen.sure_agreement));
+    return verdict;
+  }
+  if (seen.candidate_variety < options_.least_variety * seen.original_variety) {
+    verdict.reason = fmt::format("it predicts {:.1f} classes where the model as it came predicts {:.1f}",
+                                 seen.candidate_variety, seen.original_variety);
+    return verdict;
+  }
+  verdict.good = verdict.gain >= least_gain;
+  verdict.reason =
+      fmt::format("{:+.1f} points on {} images{} (calibrated confidence {:.1f} %, as it came {:.1f} %, estimated "
+                  "to be {:.1f} % right)",
+                  100 * verdict.gain, seen.frames, by_heart ? " that it did not learn from" : "", 100 * seen.candidate, 100 * seen.original,
+                  100 * trial.original_accuracy);
   return verdict;
 }
 
