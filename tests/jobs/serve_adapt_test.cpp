@@ -14,6 +14,7 @@ using test::prepared;
 using test::ServedJob;
 using test::tinted_images;
 using test::TintedImages;
+using test::Weather;
 
 ServeJobOptions adapting(const Folder& folder) {
   const test::Net net = test::tinted_net();
@@ -53,22 +54,22 @@ TEST(ServeAdapt, LearnsFromWhatItIsAskedAndTellsOfIt) {
   Client client(server.port());
   const auto told = [&] { return json_body(client.get("/v2/limber/status"))["models"][0]["adaptation"]; };
   EXPECT_EQ(told()["method"], "bn");
-  const TintedImages probe = tinted_images(50, 99, 60);
+  const TintedImages probe = tinted_images(50, 99, Weather::kFog);
   const std::string before = ask(client, probe);
-  const double end = now_seconds() + 300;
+  const double end = now_seconds() + 100;
   uint64_t seed = 100;
   while (told()["net"] == "" && now_seconds() < end) {
-    ask(client, tinted_images(50, ++seed, 60));
+    ask(client, tinted_images(50, ++seed, Weather::kFog));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  EXPECT_TRUE(contains(told()["net"], "bn after")) << told();
+  EXPECT_TRUE(contains(told()["net"], "bn after")) << told()["events"];
   EXPECT_GE(told()["adapted_total"], 1);
   EXPECT_GT(told()["source_accuracy"], 0.8);
   std::string after = before;
   while (after == before && now_seconds() < end) after = ask(client, probe);
-  EXPECT_NE(after, before) << "published";
-  EXPECT_TRUE(
-      contains(client.get("/metrics").body, "limber_accuracy_estimate{model=\"tinted\",version=\"1\"}"));
+  EXPECT_FALSE(after == before) << "published";
+  EXPECT_TRUE(contains(client.get("/metrics").body,
+                       "limber_adaptations_total{model=\"tinted\",version=\"1\",result=\"adapted\"}"));
   const auto outcome = server.stop();
   ASSERT_TRUE(outcome.ok()) << outcome.status().message();
   EXPECT_EQ(outcome->models[0].totals.all_refused(), 0U);
@@ -91,17 +92,17 @@ TEST(ServeAdapt, BeginsAnewWithAModelThatIsLoadedAnew) {
   Client client(server.port());
   const auto told = [&] { return json_body(client.get("/v2/limber/status"))["models"][0]["adaptation"]; };
   const auto wait_to_follow = [&] {
-    const double end = now_seconds() + 300;
-    while (told().value("state", "") != "following" && now_seconds() < end)
+    const double end = now_seconds() + 100;
+    while ((!told().is_object() || told()["state"] != "following") && now_seconds() < end)
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     EXPECT_EQ(told()["state"], "following");
   };
   wait_to_follow();
   ASSERT_EQ(client.post("/v2/repository/models/tinted/load", "").status, 200);
-  EXPECT_EQ(told()["seen_total"].is_null() || told()["seen_total"] == 0, true);
+  EXPECT_TRUE(told().is_null() || told()["seen_total"] == 0);
   wait_to_follow();
   ask(client, tinted_images(50, 3));
-  const double end = now_seconds() + 300;
+  const double end = now_seconds() + 100;
   while (told()["seen_total"] != 50 && now_seconds() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(told()["seen_total"], 50);

@@ -1,5 +1,5 @@
-// A world that drifts and a model for it: a picture's class is its strongest colour, and in another domain a
-// tint lies over all of them, which the statistics of the model's normalisation take away again.
+// A world that drifts and a model for it: a picture's class is its strongest colour, and in another domain
+// there is fog with a tint, which the statistics of the model's normalisation take away again.
 #pragma once
 
 #include "tensor/npy.h"
@@ -32,9 +32,11 @@ struct TintedImages {
   std::vector<int64_t> labels;
 };
 
-// `tint`: what is added to the first colour, of 255.
-inline TintedImages tinted_images(int64_t count, uint64_t seed, double tint = 0) {
-  constexpr double kMiddle = 90, kClass = 14, kPicture = 6, kPixel = 25;
+enum class Weather : uint8_t { kClear, kFog };
+
+inline TintedImages tinted_images(int64_t count, uint64_t seed, Weather weather = Weather::kClear) {
+  constexpr double kMiddle = 90, kClass = 14, kPicture = 6, kPattern = 35, kPixel = 3;
+  constexpr double kSeen = 0.35, kTint = 6;  // through fog
   TintedImages made{*Tensor::allocate({DType::kU8, {count, kTintedSide, kTintedSide, 3}}), {}};
   Random random(seed);
   auto* at = made.pixels.data<uint8_t>().data();
@@ -42,11 +44,18 @@ inline TintedImages tinted_images(int64_t count, uint64_t seed, double tint = 0)
     const auto label = static_cast<int64_t>(random.below(3));
     made.labels.push_back(label);
     double colours[3];
-    for (int c = 0; c < 3; ++c)
-      colours[c] = kMiddle + (c == label ? kClass : 0) + kPicture * random.normal() + (c == 0 ? tint : 0);
-    for (int64_t p = 0; p < kTintedSide * kTintedSide; ++p)
-      for (const double colour : colours)
-        *at++ = static_cast<uint8_t>(std::clamp(colour + kPixel * random.normal(), 0.0, 255.0));
+    for (int c = 0; c < 3; ++c) colours[c] = kMiddle + (c == label ? kClass : 0) + kPicture * random.normal();
+    const double phase = random.uniform(0, 6.28),
+                 turns = 6.2832 * static_cast<double>(1 + random.below(2)) / kTintedSide;
+    for (int64_t p = 0; p < kTintedSide * kTintedSide; ++p) {
+      const double across = static_cast<double>(p % kTintedSide), down = static_cast<double>(p / kTintedSide);
+      const double pattern = kPattern * std::sin(turns * (across + down) + phase);
+      for (int c = 0; c < 3; ++c) {
+        double value = colours[c] + pattern + kPixel * random.normal();
+        if (weather == Weather::kFog) value = kMiddle + kSeen * (value - kMiddle) + (c == 0 ? kTint : 0);
+        *at++ = static_cast<uint8_t>(std::clamp(value, 0.0, 255.0));
+      }
+    }
   }
   return made;
 }
@@ -64,7 +73,7 @@ inline Tensor prepared(const TintedImages& images) {
   return made;
 }
 
-// Right about nine of ten images without a tint.
+// Right about nine of ten images in clear weather.
 inline Net tinted_net() {
   Net net = make_net(kTintedNet);
   const auto set = [&](const char* name, std::initializer_list<float> values, Shape shape) {
