@@ -85,12 +85,14 @@ Result<std::shared_ptr<const Dataset>> open_source_images(const ServeAdaptOption
   return std::move(split.held);
 }
 
-FollowedModel::FollowedModel(const std::shared_ptr<ServedModel>& model, adapt::AdaptedModel adapted,
+FollowedModel::FollowedModel(const std::shared_ptr<ServedModel>& model, const WeightSnapshot& weights,
                              std::shared_ptr<const Dataset> source, const FollowedModelSettings& settings)
     : model_(model),
-      adapted_(std::move(adapted)),
-      source_(std::move(source)),
       settings_(settings),
+      adapted_{model->source().graph, std::make_shared<Parameters>(weights),
+               settings.backends,     settings.threads,
+               settings.seed,         [this] { return go_on(); }},
+      source_(std::move(source)),
       name_(model->source().name),
       input_(*model->source().images),
       images_{0, input_.channels, input_.height, input_.width},
@@ -106,11 +108,7 @@ Result<std::unique_ptr<FollowedModel>> FollowedModel::create(const std::shared_p
   LIMBER_TRY(check_followed(served));
   LIMBER_TRY(check_classes(served.graph, source->class_names(), settings.adapt.data));
   LIMBER_ASSIGN(const WeightSnapshot weights, served.params->snapshot());
-  adapt::AdaptedModel adapted{served.graph,      std::make_shared<Parameters>(weights),
-                              settings.backends, settings.threads,
-                              settings.seed,     settings.go_on};
-  std::unique_ptr<FollowedModel> made(
-      new FollowedModel(model, std::move(adapted), std::move(source), settings));
+  std::unique_ptr<FollowedModel> made(new FollowedModel(model, weights, std::move(source), settings));
   auto strategy = make_strategy(settings.adapt.method, made->adapted_);
   if (!strategy.ok()) return strategy.status().in(made->name_);
   made->strategy_ = *std::move(strategy);
@@ -122,18 +120,19 @@ FollowedModel::~FollowedModel() {
   if (const auto model = model_.lock()) model->use_tap(nullptr);
 }
 
+bool FollowedModel::go_on() {
+  stopped_ = stopped_ || (settings_.go_on && !settings_.go_on());
+  return !stopped_;
+}
+
 Result<bool> FollowedModel::study() {
   tell("looking at the images of the source");
   const ThreadScope threads(settings_.threads);
-  const auto stop = [&] { return settings_.go_on && !settings_.go_on(); };
-  auto study = adapt::study_source(adapted_, source_, {.input = input_, .workers = 0}, stop);
-  if (!study.ok()) {
-    tell("ended: " + study.status().message());
-    return study.status();
-  }
-  if (!study->has_value()) return false;
-  told_.source_accuracy = (*study)->estimator.source_accuracy();
-  LIMBER_ASSIGN(follower_, adapt::Follower::create(adapted_, std::move(strategy_), **std::move(study),
+  LIMBER_ASSIGN(auto study, adapt::study_source(adapted_, source_, {.input = input_, .workers = 0},
+                                                [&] { return !go_on(); }));
+  if (!study) return false;
+  told_.source_accuracy = study->estimator.source_accuracy();
+  LIMBER_ASSIGN(follower_, adapt::Follower::create(adapted_, std::move(strategy_), *std::move(study),
                                                    {.window = settings_.adapt.window}));
   published_ = follower_->net();
   tell("following");
@@ -150,7 +149,7 @@ Result<bool> FollowedModel::step() {
   } else {
     LIMBER_ASSIGN(worked, look());
   }
-  if (!worked) return false;
+  if (!worked || stopped_) return false;  // a training that was stopped has not failed
   LIMBER_TRY(publish());
   note_events();
   told_.cpu_seconds += (thread_cpu_seconds() - before) * settings_.threads;

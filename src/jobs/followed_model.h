@@ -53,8 +53,11 @@ class FollowedModel {
   // Looks at the source, which takes as long as answering several times as many images: before the first
   // step(). False: it was not to go on.
   Result<bool> study();
-  // Looks at what was asked since, or learns from it where that is due. False: there was nothing to do.
+  // Looks at what was asked since, or learns from it where that is due. False: there was nothing to do, or it
+  // was not to go on.
   Result<bool> step();
+  // Says why it ended.
+  void give_up(const Status& why) { tell("ended: " + why.message()); }
 
   // Seconds of a core for each image, so far; 0: nobody knows.
   double cost() const { return told_.seen > 0 ? told_.cpu_seconds / static_cast<double>(told_.seen) : 0; }
@@ -63,8 +66,9 @@ class FollowedModel {
   bool is(const std::shared_ptr<ServedModel>& model) const { return model_.lock() == model; }
 
  private:
-  FollowedModel(const std::shared_ptr<ServedModel>& model, adapt::AdaptedModel adapted,
+  FollowedModel(const std::shared_ptr<ServedModel>& model, const WeightSnapshot& weights,
                 std::shared_ptr<const Dataset> source, const FollowedModelSettings& settings);
+  bool go_on();
   Result<bool> look();
   void add_point(const adapt::Look& look, int64_t images);
   void note_events();
@@ -72,9 +76,9 @@ class FollowedModel {
   void tell(const std::string& state);
 
   const std::weak_ptr<ServedModel> model_;
+  const FollowedModelSettings settings_;
   const adapt::AdaptedModel adapted_;
   const std::shared_ptr<const Dataset> source_;
-  const FollowedModelSettings settings_;
   const std::string name_;
   const Preprocess input_;  // what images become for the model
   Shape images_;            // f32[n,C,H,W]
@@ -85,6 +89,7 @@ class FollowedModel {
   std::shared_ptr<const adapt::Net> published_;
   std::vector<float> pixels_;
   double looked_at_ = 0;
+  bool stopped_ = false;
 
   Followed told_;
   double estimate_sum_ = 0, original_sum_ = 0;  // over the images of the next point

@@ -100,6 +100,7 @@ void BackgroundAdapt::work() {
     const Status status = run(followed, served, studied);
     if (status.ok()) continue;
     control_.note(NoteKind::kWarning, fmt::format("the model adapts no more: {}", status.message()));
+    if (followed != nullptr) followed->give_up(status);
     given_up = served;
   }
 }

@@ -21,7 +21,7 @@ ServeJobOptions adapting(const Folder& folder) {
   EXPECT_TRUE(export_onnx(net.graph, *net.params, folder / "tinted.onnx").ok());
   ServeJobOptions job = test::serve_options(folder / "tinted.onnx");
   job.adapt.method = "bn";
-  job.adapt.data = test::write_tinted(folder, tinted_images(400, 1));
+  job.adapt.data = test::write_tinted(folder, tinted_images(150, 1));
   job.adapt.share = 1;
   job.adapt.window = 50;
   job.adapt.idle_only = false;  // other tests run beside this one
@@ -64,7 +64,7 @@ TEST(ServeAdapt, LearnsFromWhatItIsAskedAndTellsOfIt) {
   }
   EXPECT_TRUE(contains(told()["net"], "bn after")) << told()["events"];
   EXPECT_GE(told()["adapted_total"], 1);
-  EXPECT_GT(told()["source_accuracy"], 0.8);
+  EXPECT_GT(told()["source_accuracy"], 0.7);
   std::string after = before;
   while (after == before && now_seconds() < end) after = ask(client, probe);
   EXPECT_FALSE(after == before) << "published";
