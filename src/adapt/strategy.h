@@ -1,6 +1,7 @@
 // How a model follows its world: from unlabelled images to other weights.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,9 @@ struct AdaptedModel {
   std::vector<std::shared_ptr<Backend>> backends;
   int threads = 1;
   uint64_t seed = 0;  // of everything random
+  // Asked between steps of training; may wait, so that others come first. False: the training ends with
+  // kResourceExhausted. Null: it goes on.
+  std::function<bool()> go_on = nullptr;
 };
 
 // Use from one thread.

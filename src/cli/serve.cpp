@@ -9,6 +9,7 @@
 #include "cli/say.h"
 #include "cli/table.h"
 #include "cli/units.h"
+#include "jobs/adapt_strategies.h"
 #include "jobs/json.h"
 #include "jobs/serve_job.h"
 
@@ -54,6 +55,16 @@ void print_ready(const ServeCommand& command, const Serving& serving) {
   std::fflush(stdout);
 }
 
+void print_adaptation(const Followed& followed) {
+  fmt::print(
+      "{}: {} images looked at, {} changes of domain; {} adaptations, {} refused, {} taken back, {} failed\n",
+      followed.method, followed.seen, followed.domains, followed.adapted, followed.rejected,
+      followed.rolled_back, followed.failed);
+  if (followed.estimate)
+    fmt::print("answers by '{}', about {} right\n", followed.net.empty() ? "as it came" : followed.net,
+               show_percent(*followed.estimate));
+}
+
 void print_outcome(const ServeOutcome& outcome) {
   Table table({{"model"},
                {"requests", true},
@@ -66,6 +77,25 @@ void print_outcome(const ServeOutcome& outcome) {
                fmt::format("{}", one.totals.all_refused()), fmt::format("{}", one.totals.late),
                fmt::format("{}", one.totals.switches)});
   fmt::print("{}served for {}\n", table.text(), show_seconds(outcome.seconds));
+  if (outcome.adaptation != nullptr) print_adaptation(*outcome.adaptation);
+}
+
+Json adaptation_json(const Followed& followed) {
+  Json out = Json::object({{"method", followed.method},
+                           {"state", followed.state},
+                           {"net", followed.net},
+                           {"seen", followed.seen},
+                           {"bad", followed.bad},
+                           {"passed", followed.passed},
+                           {"domains", followed.domains},
+                           {"adapted", followed.adapted},
+                           {"rejected", followed.rejected},
+                           {"rolled_back", followed.rolled_back},
+                           {"returned", followed.returned},
+                           {"failed", followed.failed},
+                           {"cpu_seconds", followed.cpu_seconds}});
+  if (followed.estimate) out.set("estimate", *followed.estimate);
+  return out;
 }
 
 std::string outcome_json(const ServeOutcome& outcome) {
@@ -79,7 +109,9 @@ std::string outcome_json(const ServeOutcome& outcome) {
                          {"rescued", one.totals.rescued},
                          {"switches", one.totals.switches}});
   };
-  return Json::object({{"seconds", outcome.seconds}, {"models", Json::list(outcome.models, model)}}).line();
+  Json out = Json::object({{"seconds", outcome.seconds}, {"models", Json::list(outcome.models, model)}});
+  if (outcome.adaptation != nullptr) out.set("adaptation", adaptation_json(*outcome.adaptation));
+  return out.line();
 }
 
 Result<int> serve(ServeCommand& command) {
@@ -147,6 +179,23 @@ void add_budget(Arguments& arguments, ServeCommand& o) {
                  "Variants with exits, which 'limber exits' made, instead of those of a search");
 }
 
+std::vector<std::string> methods() {
+  std::vector<std::string> names = adapt_strategies();
+  std::erase(names, "none");
+  return names;
+}
+
+void add_adapting(Arguments& arguments, ServeCommand& o) {
+  ServeAdaptOptions& adapt = o.job.adapt;
+  arguments.choice(
+      "--adapt", adapt.method, methods(),
+      "Follow a drifting world: learn from what is asked, in the background; default not at all");
+  arguments.text("--adapt-data", adapt.data, "DATA",
+                 "Labelled images like those of the training, but none of them: what is normal");
+  arguments.parsed("--adapt-share", "PERCENT", "Of the cores, at most, for looking and learning; default 25%",
+                   [&](const std::string& text) { return parse_share(text, adapt.share); });
+}
+
 void add_transport(Arguments& arguments, ServeCommand& o) {
   HttpOptions& http = o.job.http;
   ServeAccess& access = o.job.access;
@@ -193,6 +242,7 @@ void add_serve(CommandLine& line) {
   arguments.text("--name", o.job.name, "NAME",
                  "What clients call the model; default the name of its file or folder");
   add_budget(arguments, o);
+  add_adapting(arguments, o);
   arguments.number("--workers", o.job.workers, 0, 256,
                    "Requests that are computed at once; default as many as there are cores for");
   arguments.number("--threads", o.job.threads, 0, 1024, "Threads of each; default 1, 0: every core");
@@ -204,13 +254,14 @@ void add_serve(CommandLine& line) {
   arguments.text("--data", o.job.search.data, "DATA",
                  "Images by which variants are judged that are searched for when none keeps the budget");
   arguments.text("--record", o.job.record, "FILE",
-                 "Append switches and their reasons to this file (JSON lines)");
+                 "Append switches, adaptations and their reasons to this file (JSON lines)");
   arguments.footer(
       "With --data, variants are searched for in the background, with idle time only, when none keeps the "
       "budget.\n"
       "Examples:\n"
       "  limber serve elastic --latency 15ms\n"
       "  limber serve builtin:resnet8\n"
+      "  limber serve model.onnx --preprocess imagenet --adapt bn --adapt-data photos\n"
       "  limber serve models --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem --token-file token");
 }
 

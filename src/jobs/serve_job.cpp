@@ -14,6 +14,7 @@
 #include "device/control_group.h"
 #include "device/linux_sensor.h"
 #include "jobs/output.h"
+#include "jobs/serve_adapt.h"
 #include "jobs/serve_search.h"
 #include "jobs/served_folder.h"
 #include "jobs/version.h"
@@ -46,6 +47,7 @@ ServedFolderOptions folder_options(const ServeJobOptions& job) {
   options.name = job.name;
   options.image = job.image;
   options.exits = job.exits;
+  options.open_batch = !job.adapt.method.empty();
   options.energy = job.serving.weights.energy > 0 || std::isfinite(job.serving.governor.limits.energy_j);
   return options;
 }
@@ -120,10 +122,11 @@ class ServeLog {
     const std::lock_guard lock(mutex_);
     if (event.time <= told_[model]) return;
     told_[model] = event.time;
-    const Status status =
-        writer_.add_line(record_line(SwitchRecord{model, event.from, event.to, event.reason}, event.time));
-    if (!status.ok() && std::exchange(failed_, true) == false)
-      notes_.on_note(NoteKind::kWarning, fmt::format("switches are not recorded: {}", status.message()));
+    write(record_line(SwitchRecord{model, event.from, event.to, event.reason}, event.time));
+  }
+  void add(const FollowedRecord& event, double time) {
+    const std::lock_guard lock(mutex_);
+    write(record_line(event, time));
   }
 
   Status finish(const ServeOutcome& outcome) {
@@ -139,6 +142,12 @@ class ServeLog {
   }
 
  private:
+  void write(const std::string& line) {
+    const Status status = writer_.add_line(line);
+    if (!status.ok() && !std::exchange(failed_, true))
+      notes_.on_note(NoteKind::kWarning, fmt::format("events are not recorded: {}", status.message()));
+  }
+
   std::mutex mutex_;
   RecordWriter writer_;
   KeptNotes& notes_;
@@ -151,6 +160,31 @@ Result<std::unique_ptr<ServeLog>> open_log(const ServeJobOptions& job, KeptNotes
   LIMBER_TRY(check_output_file(job.record, job.model));
   LIMBER_ASSIGN(RecordWriter writer, RecordWriter::open(job.record));
   return std::make_unique<ServeLog>(std::move(writer), notes);
+}
+
+// Null where nothing is adapted.
+Result<std::shared_ptr<const Dataset>> open_adapt_data(const ServeJobOptions& job,
+                                                       const ServedFolder& folder) {
+  if (job.adapt.method.empty()) return std::shared_ptr<const Dataset>();
+  if (!folder.single())
+    return invalid("{}: is a folder of models, and one model at a time adapts; serve it alone", job.model);
+  return open_source_images(job.adapt, 0);
+}
+
+Result<std::unique_ptr<BackgroundAdapt>> start_adapting(const ServeJobOptions& job,
+                                                        const std::shared_ptr<const Dataset>& source,
+                                                        ModelServer& server, ServeLog* log,
+                                                        const JobControl& control) {
+  if (source == nullptr || control.stop_asked()) return std::unique_ptr<BackgroundAdapt>();
+  return BackgroundAdapt::start(job, source, server, control,
+                                [log](const FollowedRecord& event, double time) {
+                                  if (log != nullptr) log->add(event, time);
+                                });
+}
+
+std::shared_ptr<const Followed> followed_in(const ModelServer& server) {
+  const auto models = server.models();
+  return models.size() == 1 ? models[0].second->followed() : nullptr;
 }
 
 // Together: neither takes requests while the other waits for its last ones.
@@ -206,6 +240,9 @@ Status check(const ServeJobOptions& job) {
   if (!job.search.data.empty()) LIMBER_TRY(check(job.search));
   if (!job.search.data.empty() && job.exits)
     return invalid("a search finds variants without exits; leave out the data, or exits");
+  LIMBER_TRY(check(job.adapt));
+  if (!job.adapt.method.empty() && job.exits)
+    return invalid("a model that adapts answers without exits; leave out the method, or exits");
   LIMBER_TRY(check(job.access));
   LIMBER_TRY(check_left_to_access(job.http, job.grpc));
   LIMBER_TRY(check_ports(job));
@@ -223,6 +260,7 @@ Result<ServeOutcome> run_serve(const ServeJobOptions& job, const JobControl& con
   if (const std::string warning = access_warning(job.access); !warning.empty())
     control.note(NoteKind::kWarning, warning);
   LIMBER_ASSIGN(const auto folder, ServedFolder::open(folder_options(job)));
+  LIMBER_ASSIGN(const auto source_images, open_adapt_data(job, *folder));
   KeptNotes notes;  // outlives all that may say something
   LIMBER_ASSIGN(const auto log, open_log(job, notes));
   ModelServer server(*folder, std::make_unique<LinuxSensor>(), server_options(job, control));
@@ -240,6 +278,7 @@ Result<ServeOutcome> run_serve(const ServeJobOptions& job, const JobControl& con
   const JobControl behind{.observer = &notes, .stop = control.stop};
   std::optional<BackgroundSearch> search;
   if (!job.search.data.empty()) search.emplace(job, *folder, server, behind);
+  LIMBER_ASSIGN(auto adapting, start_adapting(job, source_images, server, log.get(), behind));
   if (on_ready && !control.stop_asked()) {
     Serving serving{
         http->port(), http->metrics_port(), grpc != nullptr ? grpc->port() : 0, {}, now_seconds() - start};
@@ -252,10 +291,12 @@ Result<ServeOutcome> run_serve(const ServeJobOptions& job, const JobControl& con
   }
 
   search.reset();
+  adapting.reset();
   stop_both(*http, grpc.get(), job.grace_s);
   if (log != nullptr) add_last_switches(server, *log);
+  const auto adaptation = followed_in(server);
   server.drain();
-  const ServeOutcome outcome{server.served(), now_seconds() - start};
+  const ServeOutcome outcome{server.served(), now_seconds() - start, adaptation};
   notes.say_to(control);
   if (log != nullptr) LIMBER_TRY(log->finish(outcome));
   return outcome;

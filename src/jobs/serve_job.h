@@ -5,6 +5,7 @@
 #include <string>
 
 #include "jobs/elastic_work.h"
+#include "jobs/followed_model.h"
 #include "jobs/serve_access.h"
 #include "jobs/source.h"
 #include "serve/model_server.h"
@@ -27,15 +28,18 @@ struct ServeJobOptions : EngineOptions {
   bool with_grpc = true;
   // Seconds that requests have to end when it is stopped: within the 30 that container platforms wait.
   double grace_s = 10;
-  std::string record;  // file that switches are written to; empty: none
+  std::string record;  // file that switches and adaptations are written to; empty: none
   // Images that a search in the background may judge variants by when none keeps the budget; none: no search.
   ImageSource search;
+  // How the model learns from what it is asked, in the background.
+  ServeAdaptOptions adapt;
 };
 Status check(const ServeJobOptions& job);
 
 struct ServeOutcome {
   std::vector<ModelServer::Served> models;
   double seconds = 0;
+  std::shared_ptr<const Followed> adaptation;  // of the only model; null: none
 };
 
 // What a server is while it runs, for who started it: called once it is ready.

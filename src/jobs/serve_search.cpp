@@ -1,24 +1,13 @@
 #include "jobs/serve_search.h"
 
-#include <sched.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 
+#include "base/priority.h"
 #include "jobs/search_job.h"
 #include "variant/elastic_folder.h"
 
 namespace limber {
 namespace {
-
-// Below every priority: the thread, and those it starts, get what is left. Where that is not allowed, the
-// lowest.
-void run_when_idle() {
-  const sched_param none{};
-  if (sched_setscheduler(0, SCHED_IDLE, &none) != 0)
-    (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
-}
 
 // A wish for nearly what was searched for already finds nothing new.
 constexpr double kWorthIt = 0.9;

@@ -236,7 +236,7 @@ Result<ServedSource> ServedFolder::open_plain(const std::string& path) const {
     use_recorded(image, recorded->input);
     source.classes = recorded->classes;
   }
-  const ModelSource model{.model = path};
+  const ModelSource model{.model = path, .open_batch = options_.open_batch};
   auto classifier = load_classifier(model, image);
   if (classifier.ok()) {
     source.graph = std::move(classifier->model.graph);

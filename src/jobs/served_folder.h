@@ -16,11 +16,12 @@
 namespace limber {
 
 struct ServedFolderOptions : EngineOptions {
-  std::string path;     // a model as ModelSource has it, an elastic model, or a repository
-  std::string name;     // of a single model; empty: that of the file or folder
-  ImageOptions image;   // for models that have no record of their own
-  bool exits = false;   // variants with exits, where the model has some, instead of those that a search found
-  bool energy = false;  // joules of a run are wanted: estimated where nobody measured them
+  std::string path;    // a model as ModelSource has it, an elastic model, or a repository
+  std::string name;    // of a single model; empty: that of the file or folder
+  ImageOptions image;  // for models that have no record of their own
+  bool exits = false;  // variants with exits, where the model has some, instead of those that a search found
+  bool open_batch = false;  // where a file fixes how many images it takes, any number, if that is possible
+  bool energy = false;      // joules of a run are wanted: estimated where nobody measured them
 };
 
 class ServedFolder final : public ModelRepository {

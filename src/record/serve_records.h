@@ -1,6 +1,7 @@
 // What a server writes down about a model that it serves.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,26 @@ struct SwitchRecord {
     field("from", self.from);
     field("to", self.to);
     field("reason", self.reason);
+  }
+};
+
+// What happened while a model followed its world: src/serve/followed.h.
+struct FollowedRecord {
+  static constexpr std::string_view kKind = "serve.adapt", kOldKind = "";
+  std::string model, event;  // "domain", "adapted", "rejected" ...
+  int64_t domain = 0;        // 0: like the source
+  std::string reason, net;   // what answers afterwards; empty: the model as it came
+  std::optional<double> estimate;
+  double seconds = 0;  // that it took
+
+  static void fields(auto& self, auto& field) {
+    field("model", self.model);
+    field("event", self.event);
+    field("domain", self.domain);
+    field("reason", self.reason);
+    field("net", self.net);
+    field("estimate", self.estimate);
+    field("seconds", self.seconds);
   }
 };
 

@@ -77,8 +77,7 @@ Status ReadyVariant::time(Kind& kind) {
 Result<std::shared_ptr<const ReadyVariant>> ReadyVariant::make(
     const ServedSource& source, const ServedVariant& variant, int number, const WeightSnapshot& weights,
     const std::vector<std::shared_ptr<Backend>>& backends, const ReadyOptions& options) {
-  std::shared_ptr<ReadyVariant> made(new ReadyVariant(number, variant.name));
-  const size_t inputs = source.graph.inputs().size();
+  std::shared_ptr<ReadyVariant> made(new ReadyVariant(number, variant.name, ""));
   if (source.elastic != nullptr && variant.variant.confidence > 0) {
     Kind kind;
     LIMBER_ASSIGN(kind.lanes, exit_lanes(source, variant, backends, options));
@@ -93,25 +92,59 @@ Result<std::shared_ptr<const ReadyVariant>> ReadyVariant::make(
     LIMBER_ASSIGN(graph, materialize(*source.elastic, variant.variant));
     graph = split_outputs(graph);
   }
+  LIMBER_TRY(made->add_kinds(graph, weights, backends, options));
+  return std::shared_ptr<const ReadyVariant>(std::move(made));
+}
+
+Result<std::shared_ptr<const ReadyVariant>> ReadyVariant::make(
+    const ServedNet& net, const std::string& variant, int number, const ReadyVariant* like,
+    const std::vector<std::shared_ptr<Backend>>& backends, const ReadyOptions& options) {
+  std::shared_ptr<ReadyVariant> made(new ReadyVariant(number, variant, net.name));
+  const bool alike = like != nullptr && like->graph_ == hash(net.graph);
+  LIMBER_TRY(alike ? made->add_kinds_of(*like, net.weights, options)
+                   : made->add_kinds(net.graph, net.weights, backends, options));
+  return std::shared_ptr<const ReadyVariant>(std::move(made));
+}
+
+Status ReadyVariant::add_kinds(const Graph& graph, const WeightSnapshot& weights,
+                               const std::vector<std::shared_ptr<Backend>>& backends,
+                               const ReadyOptions& options) {
+  graph_ = hash(graph);
   // By fours, so that they are few: each size is a plan, and memory for all workers.
   for (int64_t batch = 1; batch <= options.max_batch; batch *= 4) {
     Kind kind{.batch = batch};
-    LIMBER_ASSIGN(const auto plan,
+    LIMBER_ASSIGN(kind.plan,
                   compile(graph, weights, backends, batch_settings(graph, batch, options.threads)));
-    for (int worker = 0; worker < options.workers; ++worker) {
-      LIMBER_ASSIGN(auto session, Session::create(plan, weights));
-      kind.lanes.push_back(std::make_unique<SessionLane>(std::move(session)));
-      clear(*kind.lanes.back(), inputs);
-      made->memory_bytes_ += plan->arena_bytes;
-    }
-    LIMBER_TRY(made->time(kind));
+    LIMBER_TRY(add_lanes(kind, weights, options));
+    LIMBER_TRY(time(kind));
     // A batch makes those wait that came first: it must be worth a tenth.
-    const bool pays =
-        made->kinds_.empty() || kind.seconds < 0.9 * made->seconds() * static_cast<double>(batch);
+    const bool pays = kinds_.empty() || kind.seconds < 0.9 * seconds() * static_cast<double>(batch);
     if (!pays) break;
-    made->kinds_.push_back(std::move(kind));
+    kinds_.push_back(std::move(kind));
   }
-  return std::shared_ptr<const ReadyVariant>(std::move(made));
+  return {};
+}
+
+Status ReadyVariant::add_kinds_of(const ReadyVariant& like, const WeightSnapshot& weights,
+                                  const ReadyOptions& options) {
+  graph_ = like.graph_;
+  for (const Kind& one : like.kinds_) {
+    Kind kind{.batch = one.batch, .seconds = one.seconds, .plan = one.plan};
+    LIMBER_TRY(add_lanes(kind, weights, options));
+    for (const auto& lane : kind.lanes) LIMBER_TRY(lane->run());
+    kinds_.push_back(std::move(kind));
+  }
+  return {};
+}
+
+Status ReadyVariant::add_lanes(Kind& kind, const WeightSnapshot& weights, const ReadyOptions& options) {
+  for (int worker = 0; worker < options.workers; ++worker) {
+    LIMBER_ASSIGN(auto session, Session::create(kind.plan, weights));
+    kind.lanes.push_back(std::make_unique<SessionLane>(std::move(session)));
+    clear(*kind.lanes.back(), kind.plan->graph.inputs().size());
+    memory_bytes_ += kind.plan->arena_bytes;
+  }
+  return {};
 }
 
 const ReadyVariant::Kind& ReadyVariant::kind(int64_t batch) const {

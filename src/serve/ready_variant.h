@@ -34,8 +34,15 @@ class ReadyVariant {
       const ServedSource& source, const ServedVariant& variant, int number, const WeightSnapshot& weights,
       const std::vector<std::shared_ptr<Backend>>& backends, const ReadyOptions& options);
 
+  // `net` in the place of the variant of this name. Where its graph is that of `like`, plans and times are
+  // taken over, and it takes as long as weights take to be laid out. Null `like`: from nothing.
+  static Result<std::shared_ptr<const ReadyVariant>> make(
+      const ServedNet& net, const std::string& variant, int number, const ReadyVariant* like,
+      const std::vector<std::shared_ptr<Backend>>& backends, const ReadyOptions& options);
+
   int number() const { return number_; }
   const std::string& name() const { return name_; }
+  const std::string& net() const { return net_; }  // empty: the variant as it came
   // Of one row, as it was timed when it was made; of a variant with exits the mean over images, as it was
   // given.
   double seconds() const { return kinds_.front().seconds; }
@@ -52,13 +59,20 @@ class ReadyVariant {
     int64_t batch = 1;
     double seconds = 0;
     std::vector<std::unique_ptr<Lane>> lanes;  // by worker
+    std::shared_ptr<const Plan> plan;          // null: with exits
   };
-  ReadyVariant(int number, std::string name) : number_(number), name_(std::move(name)) {}
+  ReadyVariant(int number, std::string name, std::string net)
+      : number_(number), name_(std::move(name)), net_(std::move(net)) {}
   const Kind& kind(int64_t batch) const;
   Status time(Kind& kind);
+  Status add_kinds(const Graph& graph, const WeightSnapshot& weights,
+                   const std::vector<std::shared_ptr<Backend>>& backends, const ReadyOptions& options);
+  Status add_kinds_of(const ReadyVariant& like, const WeightSnapshot& weights, const ReadyOptions& options);
+  Status add_lanes(Kind& kind, const WeightSnapshot& weights, const ReadyOptions& options);
 
   const int number_;
-  const std::string name_;
+  const std::string name_, net_;
+  uint64_t graph_ = 0;       // its hash; 0: with exits
   std::vector<Kind> kinds_;  // by batch; the first is of one row
   size_t memory_bytes_ = 0;
 };

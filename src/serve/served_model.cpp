@@ -1,20 +1,15 @@
 #include "serve/served_model.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 
 #include "base/clock.h"
 #include "base/median.h"
+#include "base/priority.h"
 
 namespace limber {
 namespace {
-
-// The thread that calls runs when nobody else wants to. On Linux a priority belongs to a thread.
-void run_in_background() { (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19); }
 
 // What is never chosen must not be what a late request is saved by either.
 void leave_out(std::vector<ServedVariant>& variants, const ChoiceLimits& limits) {
@@ -171,9 +166,15 @@ Status ServedModel::warm_up() {
   return {};
 }
 
+Result<std::shared_ptr<const ReadyVariant>> ServedModel::make_ready(const ServedVariant& variant, int number,
+                                                                    const ServedNet* net) const {
+  if (net != nullptr && variant.name == "original")
+    return ReadyVariant::make(*net, variant.name, number, nullptr, backends_, options_.ready);
+  return ReadyVariant::make(source_, variant, number, weights_, backends_, options_.ready);
+}
+
 Result<std::shared_ptr<const ReadyVariant>> ServedModel::prepare(int number) const {
-  auto made = ReadyVariant::make(source_, variants_[static_cast<size_t>(number)], number, weights_, backends_,
-                                 options_.ready);
+  auto made = make_ready(variants_[static_cast<size_t>(number)], number, net_.get());
   if (!made.ok())
     return made.status().in(
         fmt::format("{}: variant '{}'", source_.name, variants_[static_cast<size_t>(number)].name));
@@ -279,13 +280,18 @@ void ServedModel::deploy() {
   run_in_background();
   std::unique_lock lock(control_mutex_);
   while (true) {
-    deploying_.wait(lock, [&] { return over_ || to_deploy_.has_value(); });
+    deploying_.wait(lock, [&] { return over_ || net_to_use_ != nullptr || to_deploy_.has_value(); });
     if (over_) return;
+    if (net_to_use_ != nullptr) {
+      change_net(lock);
+      continue;
+    }
     const Decision wanted = *std::exchange(to_deploy_, std::nullopt);
     const double asked_at = asked_at_;
     const ServedVariant variant = variants_[static_cast<size_t>(wanted.variant)];
+    const auto net = net_;
     lock.unlock();
-    auto made = ReadyVariant::make(source_, variant, wanted.variant, weights_, backends_, options_.ready);
+    auto made = make_ready(variant, wanted.variant, net.get());
     lock.lock();
     if (over_) return;
     if (!made.ok()) {
@@ -407,7 +413,9 @@ ModelMetadata ServedModel::metadata() const {
 
 ServedModel::View ServedModel::view() const {
   const std::scoped_lock lock(control_mutex_, mutex_);
-  View view{.active = warm_->active->name(), .estimated_s = warm_->active->seconds()};
+  View view{.active = warm_->active->name(),
+            .net = net_ != nullptr ? net_->name : "",
+            .estimated_s = warm_->active->seconds()};
   view.accuracy = variants_[static_cast<size_t>(warm_->active->number())].point.accuracy;
   view.budget_s = options_.governor.budget_s;
   view.least_accuracy = limits_.accuracy;

@@ -14,12 +14,14 @@
 #include <thread>
 #include <vector>
 
+#include "serve/followed.h"
 #include "serve/governor.h"
 #include "serve/ready_variant.h"
 #include "serve/request.h"
 #include "serve/rescue.h"
 #include "serve/service.h"
 #include "serve/stats.h"
+#include "serve/tap.h"
 
 namespace limber {
 
@@ -67,6 +69,7 @@ class ServedModel {
   // As InferenceService::infer.
   void infer(InferRequest request, InferDone done);
   ModelMetadata metadata() const;
+  const ServedSource& source() const { return source_; }
   const std::string& version() const { return source_.version; }
   const std::string& note() const { return source_.note; }
 
@@ -78,11 +81,23 @@ class ServedModel {
   // Variants that a search found since. Those there are keep their measured times. When they were judged by
   // other images than before, only they are chosen from: accuracies of different images do not compare.
   Status use_variants(std::vector<ServedVariant> variants, const std::string& judged_by);
+  // From some time on the original is this network, until it is given another; null: as it came. The thread
+  // of low priority makes it ready as it does with variants, what is given last counts, and each request is
+  // answered by one network or the other. Variants that a search found stay as they are: nobody knows how
+  // good they would be with what was learnt. kInvalidArgument when it takes or gives something else than the
+  // model, kNotFound where the limits leave the original out.
+  Status use_net(std::shared_ptr<const ServedNet> net);
+  // Gets what is asked from here on; null: nobody does. REQUIRES: rows of input 0, which is f32
+  void use_tap(std::shared_ptr<RequestTap> tap);
+  // For status and metrics. Null: nobody follows the model's world.
+  void tell_followed(std::shared_ptr<const Followed> followed);
+  std::shared_ptr<const Followed> followed() const;
   // Called from tick() when no variant keeps the budget, with the share of the original's latency that would.
   void on_nothing_fits(std::function<void(double share)> call);
 
   struct View {
     std::string active;
+    std::string net;  // that answers in the place of the original; empty: as it came
     double estimated_s = 0, accuracy = 0, budget_s = 0, slowdown = 1;
     double least_accuracy = 0;  // of what may be chosen
     size_t queue = 0, queue_limit = 0, warm_bytes = 0;
@@ -96,6 +111,7 @@ class ServedModel {
     Policy policy = Policy::kFixed;
   };
   View view() const;
+  size_t waiting() const { return waits_.load(std::memory_order_relaxed); }  // requests; takes no lock
   const ServeStats& stats() const { return *stats_; }
   // For who wants to know what it did when it is gone.
   std::shared_ptr<const ServeStats> kept_stats() const { return stats_; }
@@ -110,6 +126,7 @@ class ServedModel {
   struct Work {
     std::vector<Ticket> tickets;
     std::shared_ptr<const ReadyVariant> with;
+    std::shared_ptr<RequestTap> tap;
     bool rescued = false;
     double began = 0, run_s = 0, estimated_s = 0;  // of its runs together
   };
@@ -128,11 +145,15 @@ class ServedModel {
   void compute_several(int worker, Work& work, std::vector<InferResponse>& responses);
   Status compute_one(int worker, Work& work, InferResponse& response);
   Status run_lane(Lane& lane, int64_t batch, Work& work);
+  void show_rows(const Work& work, const Lane& lane, int64_t at, int64_t count) const;
   void finish(Work& work, std::vector<InferResponse>& responses);
   InferResponse refusal_of(const InferRequest& request, ServeStatus status) const;
 
   // All of these hold control_mutex_ already.
+  int original_number() const;
   Result<std::shared_ptr<const ReadyVariant>> prepare(int number) const;
+  Result<std::shared_ptr<const ReadyVariant>> make_ready(const ServedVariant& variant, int number,
+                                                         const ServedNet* net) const;
   std::shared_ptr<const WarmSet> warm() const;
   static std::shared_ptr<const ReadyVariant> find(const WarmSet& set, int number);
   void publish(std::vector<std::shared_ptr<const ReadyVariant>> variants,
@@ -146,6 +167,7 @@ class ServedModel {
   std::vector<int> warm_up_order() const;
 
   void deploy();
+  void change_net(std::unique_lock<std::mutex>& control);
 
   const ServedSource source_;
   const ServedSignature signature_;
@@ -160,7 +182,9 @@ class ServedModel {
   mutable std::mutex mutex_;  // of the queue, the warm set and what follows
   std::condition_variable waiting_;
   std::deque<Ticket> queue_;
+  std::atomic<size_t> waits_ = 0;  // its size, for who must not hold the mutex
   std::shared_ptr<const WarmSet> warm_;
+  std::shared_ptr<RequestTap> tap_;
   bool stopping_ = false;
   Slowdown slowdown_;      // as of the last tick
   double overhead_s_ = 0;  // of a request beside waiting and computing: decoding, copying; a running mean
@@ -179,8 +203,12 @@ class ServedModel {
 
   std::condition_variable deploying_;  // something is to be made ready, or it is all over
   std::optional<Decision> to_deploy_;
+  std::shared_ptr<const ServedNet> net_, net_to_use_;  // null: as it came; nothing is to be done
   double asked_at_ = 0;
   bool over_ = false;
+
+  mutable std::mutex followed_mutex_;  // never held for longer than a pointer takes
+  std::shared_ptr<const Followed> followed_;
 
   std::vector<std::thread> threads_;
 };

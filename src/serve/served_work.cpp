@@ -37,6 +37,7 @@ void ServedModel::infer(InferRequest request, InferDone done) {
                 std::max(0.001, each * static_cast<double>(queue_.size()) / 2)};
     } else {
       queue_.push_back(std::move(ticket));
+      waits_.store(queue_.size(), std::memory_order_relaxed);
     }
   }
   if (status.ok()) return waiting_.notify_one();
@@ -66,14 +67,17 @@ std::optional<ServedModel::Work> ServedModel::take(std::vector<Ticket>& late) {
   waiting_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
   const double now = now_seconds();
   drop_late(now, late);
+  waits_.store(queue_.size(), std::memory_order_relaxed);
   if (queue_.empty()) return stopping_ && late.empty() ? std::nullopt : std::optional(Work{});
   Work work;
   work.with = variant_for_head(now, work.rescued);
+  work.tap = tap_;
   const size_t count = rows_at_once(*work.with, queue_.front(), now);
   for (size_t i = 0; i < count; ++i) {
     work.tickets.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
+  waits_.store(queue_.size(), std::memory_order_relaxed);
   return work;
 }
 
@@ -157,6 +161,15 @@ Status ServedModel::run_lane(Lane& lane, int64_t batch, Work& work) {
   return status.ok() ? status : Status(Code::kInternal, status.message());
 }
 
+void ServedModel::show_rows(const Work& work, const Lane& lane, int64_t at, int64_t count) const {
+  if (work.tap == nullptr) return;
+  const size_t row = work.tap->row_floats();
+  const Tensor input = lane.input(0);
+  work.tap->offer(
+      input.data<float>().subspan(static_cast<size_t>(at) * row, static_cast<size_t>(count) * row),
+      work.began);
+}
+
 Status ServedModel::compute_one(int worker, Work& work, InferResponse& response) {
   const Ticket& ticket = work.tickets[0];
   LIMBER_ASSIGN(response.outputs, make_outputs(signature_, ticket.request, ticket.rows));
@@ -167,6 +180,7 @@ Status ServedModel::compute_one(int worker, Work& work, InferResponse& response)
     LIMBER_TRY(fill_rows(signature_, preprocessor, ticket.request, first, batch, lane, 0));
     LIMBER_TRY(run_lane(lane, batch, work));
     take_rows(signature_, lane, 0, first, batch, response.outputs);
+    show_rows(work, lane, 0, batch);
     first += batch;
   }
   return {};
@@ -192,6 +206,7 @@ void ServedModel::compute_several(int worker, Work& work, std::vector<InferRespo
     }
     responses[i].outputs = *std::move(outputs);
     take_rows(signature_, lane, static_cast<int64_t>(i), 0, 1, responses[i].outputs);
+    show_rows(work, lane, static_cast<int64_t>(i), 1);
   }
 }
 
@@ -211,6 +226,7 @@ void ServedModel::finish(Work& work, std::vector<InferResponse>& responses) {
     InferResponse& response = responses[i];
     const double latency = ended - request.received;
     response.variant = work.with->name();
+    if (!work.with->net().empty()) response.variant += fmt::format(" ({})", work.with->net());
     response.queue_s = work.began - request.received;
     response.compute_s = work.run_s;
     if (response.status.ok()) {

@@ -33,15 +33,24 @@ struct ServedSource {
   std::string note;                  // what whoever starts the server should know; may be empty
 };
 
+// A network that answers in the place of the original, with the same inputs and outputs. Never changes.
+struct ServedNet {
+  std::string name;  // for people; empty: the original as it came
+  Graph graph;
+  WeightSnapshot weights;
+};
+
 // What a model takes and gives. Where the first dimension of every input and output is the same open one, it
 // is a batch: requests bring any number of rows, which the server puts together as it likes.
 struct ServedSignature {
   struct Port {
     std::string name;
     TensorType type;  // of one row, with its first dimension 1; of everything where there is no batch
+    bool operator==(const Port&) const = default;
   };
   std::vector<Port> inputs, outputs;
   bool batched = false;
+  bool operator==(const ServedSignature&) const = default;
 };
 
 // Open dimensions other than the batch are not served: kInvalidArgument names one and what to do.

@@ -1,5 +1,6 @@
 // What a server says about itself: the status that the live page shows, and metrics for Prometheus.
 #include <cmath>
+#include <functional>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -54,6 +55,60 @@ struct SecondStatus {
   }
 };
 
+struct FollowedEventStatus {
+  FollowedEvent event;
+  static void fields(auto& self, auto& field) {
+    field("time", self.event.time);
+    field("kind", self.event.kind);
+    field("domain", self.event.domain);
+    field("reason", self.event.reason);
+    field("estimate", self.event.estimate);
+    field("seconds", self.event.seconds);
+  }
+};
+
+struct FollowedPointStatus {
+  FollowedPoint point;
+  static void fields(auto& self, auto& field) {
+    field("time", self.point.time);
+    field("domain", self.point.domain);
+    field("estimate", self.point.estimate);
+    field("original", self.point.original);
+  }
+};
+
+struct FollowedStatus {
+  std::shared_ptr<const Followed> followed;  // not null
+  std::vector<FollowedEventStatus> events;
+  std::vector<FollowedPointStatus> points;
+
+  explicit FollowedStatus(std::shared_ptr<const Followed> from) : followed(std::move(from)) {
+    for (const FollowedEvent& event : followed->events) events.push_back({event});
+    for (const FollowedPoint& point : followed->points) points.push_back({point});
+  }
+  static void fields(auto& self, auto& field) {
+    const Followed& followed = *self.followed;
+    field("method", followed.method);
+    field("state", followed.state);
+    field("net", followed.net);
+    field("domain", followed.domain);
+    field("estimate", followed.estimate);
+    field("source_accuracy", followed.source_accuracy);
+    field("seen_total", followed.seen);
+    field("bad_total", followed.bad);
+    field("passed_total", followed.passed);
+    field("domains_total", followed.domains);
+    field("adapted_total", followed.adapted);
+    field("rejected_total", followed.rejected);
+    field("rolled_back_total", followed.rolled_back);
+    field("returned_total", followed.returned);
+    field("failed_total", followed.failed);
+    field("cpu_seconds_total", followed.cpu_seconds);
+    field("events", self.events);
+    field("points", self.points);
+  }
+};
+
 struct ModelStatus {
   std::string name, version;
   bool ready = true;
@@ -63,6 +118,7 @@ struct ModelStatus {
   std::vector<PoolStatus> pool;
   std::vector<SwitchStatus> switches;
   std::vector<SecondStatus> history;
+  std::optional<FollowedStatus> adaptation;
 
   static void fields(auto& self, auto& field) {
     field("name", self.name);
@@ -88,6 +144,7 @@ struct ModelStatus {
     field("pool", self.pool);
     field("switches", self.switches);
     field("history", self.history);
+    field("adaptation", self.adaptation);
   }
 };
 
@@ -130,6 +187,7 @@ ModelStatus status_of(const std::string& name, const ServedModel& model) {
         {entry.name, entry.point.latency_s, entry.point.accuracy, entry.warm, entry.active});
   for (SwitchEvent& event : model.stats().switches()) status.switches.push_back({std::move(event)});
   for (ServedSecond& second : model.stats().history()) status.history.push_back({std::move(second)});
+  if (auto followed = model.followed()) status.adaptation.emplace(std::move(followed));
   return status;
 }
 
@@ -241,6 +299,56 @@ void write_shape(Exposition& out, const Models& models) {
   }
 }
 
+// Only models whose world is followed have these.
+void write_adaptation(Exposition& out, const Models& models) {
+  using Values = std::vector<std::pair<std::string, std::optional<double>>>;  // labels beside the model's
+  const auto family = [&](std::string_view name, std::string_view type, std::string_view help,
+                          const std::function<Values(const Followed&)>& values) {
+    bool first = true;
+    for (const ModelStatus& model : models) {
+      if (!model.adaptation) continue;
+      for (const auto& [labels, value] : values(*model.adaptation->followed)) {
+        if (!value) continue;
+        if (std::exchange(first, false)) out.family(name, type, help);
+        out.add(name, labels_of(model) + labels, *value);
+      }
+    }
+  };
+  const auto number = [](uint64_t count) { return static_cast<double>(count); };
+  family("limber_domain", "gauge", "The kind of images that come now; 0: as where the model was trained.",
+         [](const Followed& f) {
+           return Values{{"", static_cast<double>(f.domain)}};
+         });
+  family("limber_accuracy_estimate", "gauge", "Share of images that are right, estimated without labels.",
+         [](const Followed& f) {
+           return Values{{"", f.estimate}};
+         });
+  family("limber_domain_changes_total", "counter", "Times that another kind of images began.",
+         [&](const Followed& f) {
+           return Values{{"", number(f.domains)}};
+         });
+  family("limber_adaptations_total", "counter", "Networks that were learnt, by what became of them.",
+         [&](const Followed& f) {
+           return Values{{",result=\"adapted\"", number(f.adapted)},
+                         {",result=\"rejected\"", number(f.rejected)},
+                         {",result=\"failed\"", number(f.failed)}};
+         });
+  family("limber_adaptation_rollbacks_total", "counter", "Networks that were taken back.",
+         [&](const Followed& f) {
+           return Values{{"", number(f.rolled_back)}};
+         });
+  family("limber_adaptation_images_total", "counter", "Images that were asked, by what became of them.",
+         [&](const Followed& f) {
+           return Values{{",use=\"seen\"", number(f.seen)},
+                         {",use=\"bad\"", number(f.bad)},
+                         {",use=\"passed\"", number(f.passed)}};
+         });
+  family("limber_adaptation_cpu_seconds_total", "counter", "Time of a core that following took.",
+         [](const Followed& f) {
+           return Values{{"", f.cpu_seconds}};
+         });
+}
+
 void write_machine(Exposition& out, const ModelServer::Sensed& sensed, double uptime_s) {
   const auto gauge = [&](std::string_view name, std::string_view help, std::optional<double> value) {
     if (!value) return;
@@ -277,6 +385,7 @@ std::string ModelServer::metrics() const {
   write_requests(out, models);
   write_latency(out, models);
   write_shape(out, models);
+  write_adaptation(out, models);
   write_machine(out, sensed(), now_seconds() - started_);
   return out.take();
 }

@@ -8,6 +8,7 @@
 #include "record/elastic_records.h"
 #include "record/evaluation.h"
 #include "record/record_file.h"
+#include "record/serve_records.h"
 
 namespace limber {
 namespace {
@@ -75,7 +76,8 @@ template <typename T>
 class Records : public testing::Test {};
 using RecordTypes =
     testing::Types<StartRecord, ResumeRecord, EventRecord, EpochRecord, TensorsRecord, SurveyRecord,
-                   SelectionRecord, ChoiceRecord, EvaluationRecord, SearchRecord, ExitsRecord>;
+                   SelectionRecord, ChoiceRecord, EvaluationRecord, SearchRecord, ExitsRecord,
+                   SwitchRecord, FollowedRecord, ServedRecord>;
 TYPED_TEST_SUITE(Records, RecordTypes);
 
 TYPED_TEST(Records, AreReadAsTheyWereWritten) {

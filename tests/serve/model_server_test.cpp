@@ -226,6 +226,47 @@ TEST(ModelServer, MetricsArePrometheusText) {
   EXPECT_NE(text.find("le=\"+Inf\"} 10\n"), std::string::npos);
 }
 
+// What is not followed shows none of it.
+TEST(ModelServer, TellsHowAModelFollowsItsWorld) {
+  Fixture f;
+  ASSERT_TRUE(f.server->load("m").ok());
+  const auto model = [&] { return nlohmann::json::parse(f.server->status_json())["models"].at(0); };
+  EXPECT_FALSE(model().contains("adaptation"));
+  EXPECT_EQ(f.server->metrics().find("limber_adaptation"), std::string::npos);
+
+  Followed followed{.method = "bn", .state = "following", .net = "bn 12", .domain = 3, .estimate = 0.75};
+  followed.seen = 1200;
+  followed.bad = 7;
+  followed.passed = 40;
+  followed.domains = 4;
+  followed.adapted = 2;
+  followed.rejected = 5;
+  followed.rolled_back = 1;
+  followed.events.push_back({1e9, "rejected", 3, "less sure than before", 0.7, 1.5});
+  followed.events.push_back({1e9 + 1, "domain", 3, "nothing like it before", {}, 0});
+  followed.points.push_back({1e9, 3, 0.75, 0.5});
+  f.server->models().at(0).second->tell_followed(std::make_shared<const Followed>(followed));
+  const auto told = model()["adaptation"];
+  EXPECT_EQ(told["method"], "bn");
+  EXPECT_EQ(told["net"], "bn 12");
+  EXPECT_EQ(told["domain"], 3);
+  EXPECT_EQ(told["estimate"], 0.75);
+  EXPECT_FALSE(told.contains("source_accuracy")) << "nobody knows";
+  EXPECT_EQ(told["rolled_back_total"], 1);
+  EXPECT_EQ(told["events"][0]["reason"], "less sure than before");
+  EXPECT_FALSE(told["events"][1].contains("estimate"));
+  EXPECT_EQ(told["points"][0]["original"], 0.5);
+  const std::string metrics = f.server->metrics();
+  for (const char* line :
+       {"# TYPE limber_accuracy_estimate gauge", "limber_accuracy_estimate{model=\"m\",version=\"1\"} 0.75",
+        "limber_domain{model=\"m\",version=\"1\"} 3",
+        "limber_domain_changes_total{model=\"m\",version=\"1\"} 4",
+        "limber_adaptations_total{model=\"m\",version=\"1\",result=\"rejected\"} 5",
+        "limber_adaptation_rollbacks_total{model=\"m\",version=\"1\"} 1",
+        "limber_adaptation_images_total{model=\"m\",version=\"1\",use=\"passed\"} 40"})
+    EXPECT_NE(metrics.find(std::string(line) + "\n"), std::string::npos) << line << "\n" << metrics;
+}
+
 TEST(ModelServer, TellsEachSwitchOnce) {
   Fixture f(Policy::kFeedback);
   std::mutex mutex;

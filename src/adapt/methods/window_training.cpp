@@ -53,6 +53,9 @@ Status WindowTraining::run(const Tensor& images, const WindowTargets& targets, c
                 sessions_.get(batch, [&] { return make_session(batch, targets); }));
   LIMBER_TRY(session->set_trained(targets.names, Thrift::kTime, targets.channels));
   for (int step = 0; step < recipe_.steps; ++step) {
+    if (model_.go_on && !model_.go_on())
+      return error(Code::kResourceExhausted, "'{}' was stopped at step {} of {}", recipe_.method, step,
+                   recipe_.steps);
     std::memcpy(session->images().raw(), images.raw(), images.bytes());
     if (before) LIMBER_TRY(before(*session, step));
     session->set_rate(recipe_.rate(step));

@@ -13,10 +13,11 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from browser import Browser, find_chromium  # noqa: E402
-from status_server import ORIGINAL, POOL, SMALL, SMALLEST, START, StatusServer, history, model, status  # noqa: E402
+from status_server import (ORIGINAL, POOL, SMALL, SMALLEST, START, StatusServer, adaptation, history, model,  # noqa: E402
+                           status)
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-MOST_BYTES = 40 * 1024
+MOST_BYTES = 48 * 1024
 SKIPPED = 77
 HOSTILE = ("<img src=x onerror=window.hacked=1>", "</script><script>window.hacked=2</script>", "\"><svg onload=window.hacked=3>",
            "javascript:window.hacked=4", "${window.hacked=5}", "&lt;b&gt;", "__proto__", "\u202eevil\u202c", "a\0b\n<b>")
@@ -313,6 +314,56 @@ class Changes(LivePage):
         self.assertEqual(self.texts(".model [data-field=p50]"), ["6.9 ms", "1.0 ms"])
 
 
+class Adaptation(LivePage):
+    def test_is_shown_where_a_model_is_followed(self):
+        self.open(lambda: status(model("followed", adaptation=adaptation()), model("left alone")))
+        self.assertEqual(self.js("[...document.querySelectorAll('.follow')].map(node => node.checkVisibility())"), [True, False])
+        told = {"domain": "no. 3", "right": "75 %", "adapted": "1", "rejected": "1", "rolled-back": "0", "seen": "6,040",
+                "net": "tent after 1200 frames"}
+        self.assertEqual({name: self.field(name) for name in told}, told)
+        everything = self.text(".follow")
+        for words in ("tent · following", "2 changes so far", "89 % on the source", "and 1 back to it", "12 bad"):
+            self.assertIn(words, everything)
+        self.server.answer = lambda: status(model("followed", adaptation=adaptation(domain=0, estimate=None)), model("left alone"))
+        self.wait("document.querySelector('[data-field=domain]').innerText === 'the source'")
+        self.assertEqual(self.field("right"), "–")
+
+    def test_estimates_and_domains_are_drawn(self):
+        self.open(lambda: status(model(adaptation=adaptation())))
+        [answers], [original] = self.path("follow", "s0"), self.path("follow", "s1")
+        self.assertEqual((len(answers), len(original)), (60, 60))
+        self.assertEqual([k for k in range(60) if answers[k][1] < original[k][1]], list(range(26, 48)))
+        self.assertEqual([x for x, _ in answers], sorted(x for x, _ in answers))
+        strip = self.js("[...document.querySelectorAll('[data-chart=follow] .plot rect')].map(r => [r.getAttribute('class'), "
+                        "+r.getAttribute('x'), +r.getAttribute('width')])")
+        self.assertEqual([kind for kind, _, _ in strip], ["f6", "f2", "f6"])
+        self.assertAlmostEqual(strip[0][1] + strip[0][2], strip[1][1], places=3)
+        self.assertAlmostEqual(strip[1][1], answers[20][0], delta=0.1)
+        self.assertEqual(self.count("[data-chart=follow] .plot .turned"), 1)
+        self.assertEqual(self.text("[data-chart=follow] figcaption span"), "the last 10 min")
+
+    def test_events_are_listed_and_announced(self):
+        before = adaptation()
+        self.open(lambda: status(model(adaptation=before)))
+        listed = self.texts(".events li")
+        self.assertEqual(len(listed), 5)
+        self.assertRegex(listed[0], r"^\d\d:\d\d:\d\d Back to what was learnt here, the source\s+the source: the model as it came$")
+        self.assertRegex(listed[1], r"Adapted, no. 3, took 2 s\s+gains 13.8 points on 40 images$")
+        self.assertEqual(self.count(".events .new"), 0)
+        worse = {"time": START, "kind": "rolled back", "domain": 4, "reason": "2.1 points below the model as it came", "seconds": 0.2}
+        self.server.answer = lambda: status(model(adaptation=before | {"events": [*before["events"], worse], "net": ""}))
+        self.wait("document.querySelectorAll('.events .new').length === 1")
+        self.assertEqual(self.js("document.getElementById('said').textContent"),
+                         "resnet20, Taken back: 2.1 points below the model as it came")
+        self.assertEqual(self.field("net"), "as it came")
+
+    def test_before_anything_was_looked_at_it_says_so(self):
+        self.open(lambda: status(model(adaptation=adaptation(state="looking at the images of the source", points=[], events=[]))))
+        self.assertIn("tent · looking at the images of the source", self.text(".follow"))
+        self.assertIn("no image was looked at yet", self.js("document.querySelector('[data-chart=follow] .plot').textContent"))
+        self.assertIn("Nothing yet", self.text(".events"))
+
+
 class Trouble(LivePage):
     def test_a_server_that_goes_and_comes_back(self):
         self.expected = ("ERR_CONNECTION", "ERR_EMPTY_RESPONSE")
@@ -420,13 +471,15 @@ class Strangers(LivePage):
         def evil(name):
             return model(name, version=name, variant=name, switches=[{"time": START, "from": name, "to": name, "reason": name}],
                          pool=[{"variant": name, "latency_s": 0.01, "accuracy": 0.9, "warm": True, "active": True}],
-                         history=[entry | {"variant": name} for entry in history(START)])
+                         history=[entry | {"variant": name} for entry in history(START)],
+                         adaptation=adaptation(method=name, state=name, net=name,
+                                               events=[{"time": START, "kind": name, "domain": 1, "reason": name, "seconds": 1}]))
 
         self.open(lambda: status(*map(evil, HOSTILE), version=HOSTILE[0], policy=HOSTILE[1]))
-        places = "['h2', '[data-field=variant]', '.switches p', '.switches code', 'td']"
+        places = "['h2', '[data-field=variant]', '.switches p', '.switches code', 'td', '[data-field=net]', '.events strong', '.events div']"
         shown = self.js("[...document.querySelectorAll('.model')].map(m => "
                         f"{places}.map(place => m.querySelector(place).textContent.replace(/^\\d\\d:\\d\\d:\\d\\d /, '')))")
-        self.assertEqual(shown, [[name] * 5 for name in HOSTILE])
+        self.assertEqual(shown, [[name] * 8 for name in HOSTILE])
         self.assertIn(HOSTILE[0], self.text("#about"))
         self.assertEqual(self.count("img, script:not([type=module]), b b, p b, iframe, a, [onerror], [onload]"), 0)
         self.assertEqual(self.count("option"), len(HOSTILE) + 1)
@@ -439,13 +492,18 @@ class Strangers(LivePage):
     def test_nonsense_does_not_stop_it(self):
         odd = (None, "text", {"toString": 1}, [], [[]], True, -1, 1e14, 1e308, -1e308, 5e-324, 0)
         fields = ("name", "version", "ready", "budget_s", "variant", "accuracy", "estimated_s", "correction", "requests_total",
-                  "rate_per_s", "p50_s", "p95_s", "queue", "queue_limit", "pool", "switches", "history")
+                  "rate_per_s", "p50_s", "p95_s", "queue", "queue_limit", "pool", "switches", "history", "adaptation")
+        followed = tuple(adaptation())
         made = []
         for k, value in enumerate(odd):
             entry = {name: value for name in ("time", "p50_s", "p95_s", "rate", "load", "forecast", "variant")}
             point = {name: value for name in ("variant", "latency_s", "accuracy", "warm", "active")}
             change = {name: value for name in ("time", "from", "to", "reason")}
             made.append({name: value for name in fields} | {"name": f"all {k}"})
+            moment = {name: value for name in ("time", "kind", "domain", "reason", "estimate", "original", "seconds")}
+            made.append(model(f"followed {k}", adaptation={name: value for name in followed}))
+            made.append(model(f"moments {k}", adaptation=adaptation(points=[moment, None, moment | {"time": START}],
+                                                                    events=[moment, 3, moment | {"time": START}])))
             made.append(model(f"inside {k}", history=[entry, *history(START)[:3], entry | {"time": START}],
                               pool=[point, point, None], switches=[change, None, 3, change | {"time": START}]))
         self.open(lambda: status(*made, None, 7, device=dict.fromkeys(("load", "cpu", "memory", "power_w"), "hot")))
@@ -463,11 +521,15 @@ class Strangers(LivePage):
         long = "x" * 2000
         variants = [{"variant": f"v{k}", "latency_s": k / 1e4, "accuracy": k / 5e3, "warm": False} for k in range(3000)]
         switches = [{"time": START - k, "from": "a", "to": long, "reason": long} for k in range(1000)]
-        many = model(long, history=history(START, 5000), pool=variants, switches=switches)
+        events = [{"time": START - k, "kind": long, "domain": k, "reason": long, "seconds": k} for k in range(1000)]
+        points = [{"time": START - k, "domain": k, "estimate": 0.5, "original": 0.4} for k in range(5000)]
+        many = model(long, history=history(START, 5000), pool=variants, switches=switches,
+                     adaptation=adaptation(method=long, state=long, net=long, events=events, points=points))
         self.open(lambda: status(many, *[model(f"m{k}", pool=[], history=[], switches=[]) for k in range(200)]))
         self.assertEqual(self.count(".model"), 64)
         self.assertEqual(self.count(".model:first-child .switches li"), 100)
         self.assertEqual(self.count(".model:first-child tbody tr"), 500)
+        self.assertEqual(self.count(".model:first-child .events li"), 50)
         self.assertLess(self.js("document.body.textContent.length"), 400000)
         self.assertLessEqual(self.js("document.documentElement.scrollWidth"), 1280)
 
@@ -477,8 +539,9 @@ class Looks(LivePage):
         for width, height in ((320, 640), (360, 800), (768, 1024), (1280, 800), (1920, 1080), (3840, 2160)):
             for dark in (False, True):
                 with self.subTest(width=width, dark=dark):
-                    self.open(lambda: status(model(active=SMALLEST), model("a_name_that_does_not_end_" * 5)), width=width,
-                              height=height, dark=dark, touch=width < 500)
+                    long = "a_name_that_does_not_end_" * 5
+                    self.open(lambda: status(model(active=SMALLEST, adaptation=adaptation()), model(long, adaptation=adaptation(net=long))),
+                              width=width, height=height, dark=dark, touch=width < 500)
                     self.assertLessEqual(self.js("document.documentElement.scrollWidth"), width)
                     self.assertEqual(self.js("[...document.querySelectorAll('.model *')].filter(n => n.checkVisibility() && "
                                              "n.getBoundingClientRect().right > innerWidth + 1).map(n => n.tagName)"), [])
@@ -494,7 +557,7 @@ class Looks(LivePage):
     def test_can_be_read_in_both_themes(self):
         grounds = set()
         for dark in (False, True):
-            self.open(lambda: status(model(p95_s=0.02)), dark=dark)
+            self.open(lambda: status(model(p95_s=0.02, adaptation=adaptation())), dark=dark)
             self.assertEqual(self.js(CONTRAST), [])
             grounds.add(self.js("getComputedStyle(document.body).backgroundColor"))
             self.browser.shut(self.context)

@@ -55,6 +55,27 @@ def model(name="resnet20", now=None, active=ORIGINAL, **changes):
     return result | changes
 
 
+def adaptation(now=None, **changes):
+    """Fog came, the model learnt, and fog went."""
+    now = START if now is None else now
+    points = []
+    for k in range(60):
+        foggy = 20 <= k < 48
+        original = (0.61 if foggy else 0.88) + 0.02 * wave(k, 9)
+        points.append({"time": now - 10 * (60 - k), "domain": 3 if foggy else 0, "original": original,
+                       "estimate": original + (0.14 if 26 <= k < 48 else 0)})
+    events = [{"time": now - 400, "kind": "alarm", "domain": 0, "reason": "contrast, since 20 images before", "seconds": 0},
+              {"time": now - 380, "kind": "domain", "domain": 3, "reason": "0.82 deviations from the nearest", "seconds": 0},
+              {"time": now - 370, "kind": "rejected", "domain": 3, "reason": "gains 0.4 points, expected 2 or more", "seconds": 0.3},
+              {"time": now - 340, "kind": "adapted", "domain": 3, "reason": "gains 13.8 points on 40 images", "estimate": 0.75, "seconds": 2.4},
+              {"time": now - 120, "kind": "returned", "domain": 0, "reason": "the source: the model as it came", "seconds": 0}]
+    result = {"method": "tent", "state": "following", "net": "tent after 1200 frames", "domain": 3, "estimate": 0.752,
+              "source_accuracy": 0.887, "seen_total": 6040, "bad_total": 12, "passed_total": 81000, "domains_total": 2, "adapted_total": 1,
+              "rejected_total": 1, "rolled_back_total": 0, "returned_total": 1, "failed_total": 0, "cpu_seconds_total": 81.5,
+              "events": events, "points": points}
+    return result | changes
+
+
 def status(*models, **changes):
     device = {"load": 0.24, "forecast": 0.29, "cpu_others": 0.08, "cpu": 0.41, "memory": 0.37, "pressure": 0.012,
               "temperature_c": 51.5, "power_w": None}
