@@ -1,0 +1,111 @@
+// A small network for each domain: cut from a master for what the domain needs, trained where it matters, and
+// what it learnt written back.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "adapt/methods/batch_norm.h"
+#include "adapt/methods/shot.h"
+#include "adapt/surrogate/choose_units.h"
+#include "adapt/surrogate/cut.h"
+#include "adapt/surrogate/knowledge.h"
+#include "adapt/surrogate/master_state.h"
+#include "adapt/surrogate/unit_probe.h"
+
+namespace limber::adapt {
+
+// By what units are judged on the window that a surrogate is cut for.
+enum class RelevanceKind : uint8_t {
+  kHardestGates,          // gates of the image of highest entropy
+  kMeanGates,             // gates, as the mean over the window
+  kSensitivity,           // see SensitivityProbe
+  kGatesAndSensitivity,   // the product of the two before
+  kMagnitude,             // the size of weights, whatever the images
+};
+std::string_view relevance_name(RelevanceKind kind);
+
+// What is learnt of filters from each window. Pseudo-labels are off: information maximisation alone.
+ShotOptions surrogate_training();
+
+struct SurrogateOptions {
+  int64_t batch = 100;
+  // Gates that are asked for and not there count as open.
+  RelevanceKind relevance = RelevanceKind::kSensitivity;
+  UnitBudget budget;
+  int64_t probe_images = 32;  // that sensitivity is asked of: its backward pass is the master's
+  // Statistics of the master count for so many images beside those of the first window of a domain; those of
+  // the windows before for as many as `window_prior` beside a later one.
+  double prior = 0, window_prior = 100;
+  ShotOptions training = surrogate_training();  // 0 steps: statistics alone
+  double write_back = 1;                        // the share of what was learnt that the master takes; 0: none
+  KnowledgeOptions knowledge;
+  // Where what was kept is saved, and found again by the next one for the same master; empty: nowhere. The
+  // master is the one whose weights create() is given.
+  std::string folder;
+};
+
+class Surrogate : public Strategy {
+ public:
+  // The graph has gates, or none. With a folder where something was kept, the weights become what the master
+  // had learnt.
+  static Result<std::unique_ptr<Surrogate>> create(const AdaptedModel& master,
+                                                   const SurrogateOptions& options);
+  std::string_view name() const override { return "surrogate"; }
+  int64_t batch() const override { return options_.batch; }
+  // A new domain gets a surrogate with the next adapt(), and until then that of the domain before answers. A
+  // domain that was met before begins with what was learnt there.
+  Status enter(int64_t domain) override;
+  Result<bool> adapt(const Tensor& images) override;
+  const AdaptedModel* remodelled() const override { return current_ ? &current_->network.model : nullptr; }
+  // What was learnt since the last keep() is forgotten, and so is the surrogate; the master has the weights
+  // that the caller gave it.
+  Status reset() override;
+
+  // What was learnt last is good: the master takes it, the domain remembers it, and both are saved. enter() and
+  // adapt() say so for what was learnt before them.
+  Status keep();
+
+  double operations() const { return operations_; }  // of the surrogate, as a share of the master's
+  const PlainMaster& master() const { return plain_; }
+
+ private:
+  struct Current {
+    CutNetwork network;
+    DomainMemory cut;  // its weights: those that the master knows of
+    std::unique_ptr<StatisticsPass> statistics;
+    std::unique_ptr<Strategy> training;
+    bool learnt = false;  // something that keep() has not seen
+    double prior = 0;     // of its statistics beside the next window's, images
+  };
+  Surrogate(const AdaptedModel& master, const SurrogateOptions& options)
+      : master_(master), options_(options) {}
+
+  Result<UnitRelevance> relevance_on(const Tensor& images, const FilterValues& gates);
+  Result<FilterValues> gates_on(const Tensor& images);
+  Status cut_for(const Tensor& images);
+  Result<std::unique_ptr<Current>> build(std::vector<std::vector<int64_t>> kept, FilterValues gates);
+  Status train(const Tensor& images);
+  Status write_back(const std::map<std::string, Tensor>& now);
+  Status open_state();
+  Status restore(const MasterState& state);
+  Status check_memory(const DomainMemory& memory) const;
+  Status save();
+
+  AdaptedModel master_;
+  SurrogateOptions options_;
+  PlainMaster plain_;
+  std::optional<OperationCount> count_;
+  std::optional<Knowledge> knowledge_;
+  std::unique_ptr<GateProbe> gates_;
+  std::unique_ptr<SensitivityProbe> sensitivity_;
+  std::map<int64_t, DomainMemory> domains_;
+  std::optional<StateFolder> folder_;
+  std::map<std::string, Tensor> origin_;  // the master's weights as they came
+  int64_t domain_ = 0;
+  bool cut_due_ = true;
+  std::unique_ptr<Current> current_;
+  double operations_ = 1;
+};
+
+}  // namespace limber::adapt
