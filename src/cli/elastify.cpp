@@ -13,6 +13,7 @@
 #include "cli/units.h"
 #include "jobs/elastify_job.h"
 #include "jobs/json.h"
+#include "jobs/master_job.h"
 #include "supernet/expand/own_copy.h"
 
 namespace limber {
@@ -22,6 +23,7 @@ constexpr size_t kFewVariants = 4;  // of which names are printed; of more only 
 
 struct ElastifyCommand {
   ElastifyJobOptions job;
+  bool gates = false;
   bool json = false;
 };
 
@@ -94,12 +96,84 @@ std::string parse_shares(const std::string& text, std::vector<double>& to) {
   return to.empty() ? "there should be a share of the original's latency, as in 60%" : "";
 }
 
+// With --gates there are no alternatives, and nothing is tuned.
+Status refuse_with_gates(const ElastifyJobOptions& job) {
+  const ElastifyJobOptions usual;
+  const auto useless = [](const char* option) {
+    return invalid("--gates makes no alternatives: {} is of no use with it; leave one of them out", option);
+  };
+  if (!job.teach_data.empty()) return useless("--teach-on");
+  if (!job.operators.empty()) return useless("--operators");
+  if (job.shares != usual.shares) return useless("--tune-for");
+  if (job.tune_rate != usual.tune_rate) return useless("--tune-lr");
+  if (job.size_limit != usual.size_limit) return useless("--size-limit");
+  if (job.answers.value_or(Answers::kClasses) != Answers::kClasses)
+    return invalid("--gates is for classifiers; leave --answers out");
+  if (job.budget == 0) return invalid("--gates trains the gates; give it a --budget");
+  return {};
+}
+
+MasterJobOptions master_job(const ElastifyJobOptions& job) {
+  MasterJobOptions master;
+  static_cast<JobOptions&>(master) = job;
+  master.data = job.data;
+  master.output = job.output;
+  master.resume = job.resume;
+  master.budget = job.budget;
+  master.image = job.image;
+  master.changes = job.changes;
+  if (job.rate != ElastifyJobOptions().rate) master.rate = job.rate;
+  master.learn_from = job.tune_to;
+  master.on_bad_image = job.on_bad_image;
+  master.workers = job.workers;
+  return master;
+}
+
+void print_master_json(const MasterOutcome& made) {
+  const auto level = [](const MasterLevel& one) {
+    return Json::object({{"share", one.share},
+                         {"operations", one.operations},
+                         {"accuracy", one.accuracy},
+                         {"by_size", one.by_size}});
+  };
+  fmt::print("{}\n", Json::object({{"folder", made.folder.path},
+                                   {"blocks", made.folder.model.blocks.size()},
+                                   {"trained_s", made.note.trained_s},
+                                   {"seconds", made.seconds},
+                                   {"stopped", made.stopped},
+                                   {"images", made.note.count},
+                                   {"judged_on", made.note.images},
+                                   {"levels", Json::list(made.note.levels, level)}})
+                         .text());
+}
+
+void print_master(const MasterOutcome& made) {
+  if (made.note.levels.empty()) return;
+  Table table({{"filters", true}, {"operations", true}, {"accuracy", true}, {"by size of weights", true}});
+  for (const MasterLevel& level : made.note.levels) {
+    table.add({show_percent(level.share), show_percent(level.operations),
+               show_accuracy(level.accuracy, made.note.count), show_accuracy(level.by_size, made.note.count)});
+  }
+  fmt::print("{}accuracies are of {}, without any training of what was cut\n", table.text(), made.note.images);
+}
+
+int stopped_after(double seconds) {
+  say("limber: stopped after {:.0f} s of teaching; the same command with --resume goes on\n", seconds);
+  return kExitFailed;
+}
+
+Result<int> make_master(const ElastifyCommand& options) {
+  LIMBER_TRY(refuse_with_gates(options.job));
+  LIMBER_ASSIGN(const MasterOutcome made, on_console(run_master, master_job(options.job)));
+  options.json ? print_master_json(made) : print_master(made);
+  return made.stopped ? stopped_after(made.note.trained_s) : kExitDone;
+}
+
 Result<int> elastify(const ElastifyCommand& options) {
+  if (options.gates) return make_master(options);
   LIMBER_ASSIGN(const ElastifyOutcome made, on_console(run_elastify, options.job));
   options.json ? print_json(made) : print_tables(options.job, made);
-  if (!made.stopped) return kExitDone;
-  say("limber: stopped after {:.0f} s of teaching; the same command with --resume goes on\n", made.taught_s);
-  return kExitFailed;
+  return made.stopped ? stopped_after(made.taught_s) : kExitDone;
 }
 
 }  // namespace
@@ -118,6 +192,9 @@ void add_elastify(CommandLine& line) {
                  "--data: of a model that was trained in two steps those of the first. Default: --data");
   arguments.text("-o,--output", job.output, "DIR", "Folder of the elastic model", Arguments::Need::kRequired);
   arguments.flag("--resume", job.resume, "Go on with what is in DIR");
+  arguments.flag("--gates", options->gates,
+                 "Make a master instead: gates behind the filters, trained so that any share of them works, "
+                 "and no alternatives. See docs/adaptation-master.md");
   arguments.parsed("--budget", "TIME",
                    "How long all takes, from loading to judging, as in 90s or 20min; default 10min. none: "
                    "alternatives are made, and nothing is taught",
@@ -126,7 +203,7 @@ void add_elastify(CommandLine& line) {
                      job.budget = 0;
                      return std::string();
                    });
-  arguments.number("--lr", job.rate, 1e-7, 1.0, "Learning rate of teaching at the beginning; default 0.001");
+  arguments.number("--lr", job.rate, 1e-7, 1.0, "Learning rate of teaching at the beginning; default 0.001, with --gates 0.002");
   arguments.number("--tune-lr", job.tune_rate, 1e-7, 1.0,
                    "The same of tuning, for the fastest variant; default 0.0015");
   arguments.parsed(
@@ -164,7 +241,8 @@ void add_elastify(CommandLine& line) {
       "Ctrl-C stops after the batch under way and keeps what was taught.\n"
       "Examples:\n"
       "  limber elastify model.onnx --data photos -o elastic --budget 20min\n"
-      "  limber elastify model.onnx --data photos -o elastic --budget 20min --resume");
+      "  limber elastify model.onnx --data photos -o elastic --budget 20min --resume\n"
+      "  limber elastify model.onnx --data photos -o master --gates --padding 4 --flip 0.5");
 }
 
 }  // namespace limber

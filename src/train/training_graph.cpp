@@ -204,7 +204,8 @@ class StepBuilder {
     LIMBER_ASSIGN(const std::vector<ValueId> targets, find(names));
     LIMBER_TRY(find_axes(targets));
     const ValueId logits = graph_.outputs()[0].value;
-    LIMBER_ASSIGN(const ValueId loss, add_loss(graph_, logits, options_.loss, options_.soft_targets));
+    LIMBER_ASSIGN(ValueId loss, add_loss(graph_, logits, options_.loss, options_.soft_targets));
+    LIMBER_ASSIGN(loss, with_penalty(loss));
     set_outputs(loss, logits);
     LIMBER_ASSIGN(const Gradients gradients, differentiate(graph_, loss, targets));
     LIMBER_ASSIGN(std::vector<Trained> trained, in_order_of_completion(targets, gradients));
@@ -221,6 +222,16 @@ class StepBuilder {
   }
 
  private:
+  Result<ValueId> with_penalty(ValueId loss) {
+    if (options_.penalty.empty()) return loss;
+    const auto& outputs = graph_.outputs();
+    const auto found = std::find_if(outputs.begin(), outputs.end(),
+                                    [&](const Output& o) { return o.name == options_.penalty; });
+    if (found == outputs.end() || graph_.type(found->value) != TensorType{DType::kF32, {}})
+      return invalid("the model has no output '{}' of type f32[] to add to the loss", options_.penalty);
+    return emit(graph_, OpKind::kAdd, {loss, found->value}, {}, "loss/penalised");
+  }
+
   Result<std::vector<ValueId>> find(std::span<const std::string> names) const {
     std::vector<ValueId> targets;
     for (const std::string& name : names) {
@@ -368,7 +379,10 @@ Result<Graph> prepare_model(const Graph& model, const StepOptions& options) {
   std::map<std::string, int64_t> bound;
   for (const std::string& name : symbols(model)) bound[name] = options.batch;
   LIMBER_ASSIGN(Graph graph, limber::bind(model, bound));
-  graph.mutable_outputs().resize(1);
+  const std::string first = graph.outputs()[0].name;
+  std::erase_if(graph.mutable_outputs(), [&](const Output& o) {
+    return o.name != first && (options.penalty.empty() || o.name != options.penalty);
+  });
   LIMBER_TRY(run_passes(graph, kPreparation));
   if (options.batch_norm != BatchNormMode::kFrozen) {
     use_batch_statistics(graph);

@@ -41,6 +41,8 @@ struct StepOptions {
   OptimizerOptions optimizer;
   BatchNormMode batch_norm = BatchNormMode::kBatch;
   int micro_batches = 1;  // gradients of so many steps make one update
+  // An output of the model, f32[], that is added to the loss as it is; empty: none. Not the first.
+  std::string penalty;
 };
 
 // The model ready to be trained: batch size bound, constants folded, spelled-out operators recognised,

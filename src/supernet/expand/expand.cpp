@@ -57,6 +57,20 @@ Result<std::vector<const OperatorDef*>> choose_operators(const std::vector<std::
   return chosen;
 }
 
+// Each with the original alone.
+Result<std::vector<Block>> blocks_of(const Graph& model, const std::vector<BlockRange>& ranges) {
+  std::vector<Block> blocks;
+  for (const BlockRange& range : ranges) {
+    Alternative original{.name = "original"};
+    LIMBER_ASSIGN(original.graph, extract(model, range.from, range.to));
+    Block block{.name = model.value(range.to).name};
+    block.alternatives.push_back(std::move(original));
+    blocks.push_back(std::move(block));
+  }
+  blocks.back().alternatives[0].graph.mutable_outputs()[0].name = model.outputs()[0].name;
+  return blocks;
+}
+
 class Expander {
  public:
   Expander(const Graph& model, std::shared_ptr<Parameters> params, const ExpandOptions& options)
@@ -91,16 +105,11 @@ class Expander {
  private:
   Status add_originals() {
     LIMBER_ASSIGN(ranges_, partition(model_.base, options_.partition));
-    for (const BlockRange& range : ranges_) {
-      Alternative original{.name = "original"};
-      LIMBER_ASSIGN(original.graph, extract(model_.base, range.from, range.to));
-      LIMBER_ASSIGN(const double flops, graph_flops(original.graph));
+    LIMBER_ASSIGN(model_.blocks, blocks_of(model_.base, ranges_));
+    for (const Block& block : model_.blocks) {
+      LIMBER_ASSIGN(const double flops, graph_flops(block.alternatives[0].graph));
       flops_.push_back(flops);
-      Block block{.name = model_.base.value(range.to).name};
-      block.alternatives.push_back(std::move(original));
-      model_.blocks.push_back(std::move(block));
     }
-    model_.blocks.back().alternatives[0].graph.mutable_outputs()[0].name = model_.base.outputs()[0].name;
     seconds_.resize(ranges_.size());
     return {};
   }
@@ -251,6 +260,16 @@ Result<ElasticModel> expand(const Graph& model, std::shared_ptr<Parameters> para
   if (!(options.min_gain >= 0 && options.min_gain < 1))
     return invalid("a minimal gain of {}, expected 0 to 1", options.min_gain);
   return Expander(model, std::move(params), options).run();
+}
+
+Result<ElasticModel> without_alternatives(const Graph& model, std::shared_ptr<Parameters> params) {
+  auto ranges = partition(model);
+  if (ranges.status().code() == Code::kUnsupported && model.inputs().size() == 1 && model.outputs().size() == 1)
+    ranges = std::vector{BlockRange{.from = model.inputs()[0], .to = model.outputs()[0].value}};
+  LIMBER_TRY(ranges.status());
+  ElasticModel made{.base = model, .blocks = {}, .exits = {}, .params = std::move(params)};
+  LIMBER_ASSIGN(made.blocks, blocks_of(model, *ranges));
+  return made;
 }
 
 }  // namespace limber

@@ -38,4 +38,8 @@ struct ExpandOptions {
 Result<ElasticModel> expand(const Graph& model, std::shared_ptr<Parameters> params,
                             const ExpandOptions& options = {});
 
+// The same blocks with nothing but the originals; of a model in which no block could be replaced one block,
+// which is all of it. kUnsupported when the model has several inputs or outputs.
+Result<ElasticModel> without_alternatives(const Graph& model, std::shared_ptr<Parameters> params);
+
 }  // namespace limber
