@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "passes/gates.h"
 #include "variant/fingerprint.h"
 
 namespace limber::adapt {
@@ -18,6 +19,9 @@ Status check_options(const SurrogateOptions& o) {
     return invalid("a surrogate of the share {} of the operations, expected more than 0 and at most 1",
                    o.budget.operations);
   }
+  if (o.probe_images < 1)
+    return invalid("sensitivity is asked of {} images, expected 1 or more", o.probe_images);
+  if (o.remembered < 1) return invalid("{} domains are remembered, expected 1 or more", o.remembered);
   if (o.budget.block < 1)
     return invalid("units are kept by {} at a time, expected 1 or more", o.budget.block);
   if (!(o.budget.least >= 0 && o.budget.least <= 1))
@@ -112,21 +116,26 @@ Result<std::unique_ptr<Surrogate>> Surrogate::create(const AdaptedModel& master,
   LIMBER_ASSIGN(made->knowledge_, Knowledge::create(made->plain_, *master.weights, options.knowledge));
   LIMBER_ASSIGN(made->count_, OperationCount::of(made->plain_.graph, made->plain_.groups));
   if (!options.folder.empty()) LIMBER_TRY(made->open_state());
-  LIMBER_ASSIGN(made->gates_, GateProbe::create(master, made->plain_));
-  LIMBER_ASSIGN(made->sensitivity_, SensitivityProbe::create(master, made->plain_, options.probe_images));
+  made->gated_ = !find_gates(master.graph).empty();
+  LIMBER_TRY(made->recall());
   return made;
 }
 
 Status Surrogate::enter(int64_t domain) {
   LIMBER_TRY(keep());
-  if (domain == domain_ && current_) return {};
+  if (domain == domain_) return {};
   domain_ = domain;
-  const auto known = domains_.find(domain);
+  return recall();
+}
+
+Status Surrogate::recall() {
+  const auto known = domains_.find(domain_);
   cut_due_ = known == domains_.end();
   if (cut_due_) return {};
-  LIMBER_ASSIGN(current_, build(known->second.kept, known->second.gates));
-  LIMBER_TRY(put(known->second.weights, *current_->network.model.weights));
-  current_->cut.weights = known->second.weights;
+  const DomainMemory& memory = known->second;
+  LIMBER_ASSIGN(current_, build(memory.kept, memory.gates));
+  LIMBER_TRY(put(memory.weights, *current_->network.model.weights));
+  current_->cut.weights = memory.weights;
   current_->prior = options_.window_prior;
   return {};
 }
@@ -134,25 +143,23 @@ Status Surrogate::enter(int64_t domain) {
 Result<bool> Surrogate::adapt(const Tensor& images) {
   LIMBER_TRY(check_images(master_.graph, images));
   LIMBER_TRY(keep());
-  if (cut_due_ || !current_) LIMBER_TRY(cut_for(images));
+  if (cut_due_) LIMBER_TRY(cut_for(images));
   LIMBER_TRY(train(images));
   current_->learnt = true;
   return true;
 }
 
 Status Surrogate::reset() {
-  current_.reset();
-  cut_due_ = true;
-  domains_.erase(domain_);
   LIMBER_ASSIGN(knowledge_, Knowledge::create(plain_, *master_.weights, options_.knowledge));
-  return {};
+  current_.reset();
+  return recall();
 }
 
 Result<FilterValues> Surrogate::gates_on(const Tensor& images) {
   GateReading none;
   none.gates.resize(plain_.layers.size());
-  if (!gates_->has_gates()) return mean_gates(none, plain_);
-  LIMBER_ASSIGN(const GateReading reading, gates_->read(images));
+  if (!gated_) return mean_gates(none, plain_);
+  LIMBER_ASSIGN(const GateReading reading, read_gates(master_, plain_, images));
   FilterValues gates = options_.relevance == RelevanceKind::kHardestGates ? hardest_gates(reading, plain_)
                                                                           : mean_gates(reading, plain_);
   for (std::vector<double>& layer : gates) {
@@ -166,7 +173,7 @@ Result<UnitRelevance> Surrogate::relevance_on(const Tensor& images, const Filter
   if (kind == RelevanceKind::kMagnitude) return magnitude_relevance(plain_, *master_.weights);
   UnitRelevance relevance;
   if (uses_sensitivity(kind)) {
-    LIMBER_ASSIGN(relevance, sensitivity_->read(images));
+    LIMBER_ASSIGN(relevance, sensitivity_relevance(master_, plain_, images, options_.probe_images));
   }
   if (!uses_gates(kind)) return relevance;
   UnitRelevance by_gates = gate_relevance(plain_, gates);
@@ -194,6 +201,10 @@ Status Surrogate::cut_for(const Tensor& images) {
   LIMBER_ASSIGN(FilterValues gates, gates_on(images));
   LIMBER_ASSIGN(const UnitRelevance relevance, relevance_on(images, gates));
   auto kept = choose_units(*count_, relevance, options_.budget);
+  if (options_.constants == 1 && gated_) {
+    LIMBER_ASSIGN(gates, gates_of_cut(plain_, master_, kept, images));
+    for (auto& layer : gates) for (double& g : layer) g = static_cast<double>(static_cast<float>(g));
+  }
   LIMBER_ASSIGN(current_, build(std::move(kept), std::move(gates)));
   LIMBER_ASSIGN(current_->cut.weights, weights_of(current_->network.model));
   cut_due_ = false;
@@ -221,9 +232,19 @@ Status Surrogate::keep() {
   LIMBER_ASSIGN(auto now, weights_of(current_->network.model));
   LIMBER_TRY(write_back(now));
   current_->cut.weights = std::move(now);
-  domains_[domain_] = current_->cut;
   current_->learnt = false;
+  remember(current_->cut);
   return save();
+}
+
+void Surrogate::remember(DomainMemory memory) {
+  domains_[domain_] = std::move(memory);
+  kept_at_[domain_] = ++keeps_;
+  while (domains_.size() > options_.remembered) {
+    domains_.erase(std::min_element(domains_.begin(), domains_.end(), [&](const auto& a, const auto& b) {
+      return kept_at_[a.first] < kept_at_[b.first];
+    }));
+  }
 }
 
 // Statistics are the domain's alone.

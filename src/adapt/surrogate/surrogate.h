@@ -19,7 +19,7 @@ namespace limber::adapt {
 enum class RelevanceKind : uint8_t {
   kHardestGates,          // gates of the image of highest entropy
   kMeanGates,             // gates, as the mean over the window
-  kSensitivity,           // see SensitivityProbe
+  kSensitivity,          // see sensitivity_relevance()
   kGatesAndSensitivity,   // the product of the two before
   kMagnitude,             // the size of weights, whatever the images
 };
@@ -33,6 +33,7 @@ struct SurrogateOptions {
   // Gates that are asked for and not there count as open.
   RelevanceKind relevance = RelevanceKind::kSensitivity;
   UnitBudget budget;
+  int constants = 1;  // EXPERIMENT 0: the master's, 1: the cut network's
   int64_t probe_images = 32;  // that sensitivity is asked of: its backward pass is the master's
   // Statistics of the master count for so many images beside those of the first window of a domain; those of
   // the windows before for as many as `window_prior` beside a later one.
@@ -40,6 +41,7 @@ struct SurrogateOptions {
   ShotOptions training = surrogate_training();  // 0 steps: statistics alone
   double write_back = 1;                        // the share of what was learnt that the master takes; 0: none
   KnowledgeOptions knowledge;
+  size_t remembered = 64;  // domains; of more those that were not met for longest are forgotten
   // Where what was kept is saved, and found again by the next one for the same master; empty: nowhere. The
   // master is the one whose weights create() is given.
   std::string folder;
@@ -57,14 +59,13 @@ class Surrogate : public Strategy {
   // domain that was met before begins with what was learnt there.
   Status enter(int64_t domain) override;
   Result<bool> adapt(const Tensor& images) override;
-  const AdaptedModel* remodelled() const override { return current_ ? &current_->network.model : nullptr; }
-  // What was learnt since the last keep() is forgotten, and so is the surrogate; the master has the weights
-  // that the caller gave it.
+  // The master itself until the first window, and after a reset() in a domain that nothing is known of.
+  const AdaptedModel* remodelled() const override { return current_ ? &current_->network.model : &master_; }
+  // The master takes what was learnt last, the domain remembers it, and both are saved.
+  Status keep() override;
+  // What was learnt since the last keep() is forgotten; the domain goes on from what it remembers. The master
+  // has the weights that the caller gave it.
   Status reset() override;
-
-  // What was learnt last is good: the master takes it, the domain remembers it, and both are saved. enter() and
-  // adapt() say so for what was learnt before them.
-  Status keep();
 
   double operations() const { return operations_; }  // of the surrogate, as a share of the master's
   const PlainMaster& master() const { return plain_; }
@@ -84,8 +85,10 @@ class Surrogate : public Strategy {
   Result<UnitRelevance> relevance_on(const Tensor& images, const FilterValues& gates);
   Result<FilterValues> gates_on(const Tensor& images);
   Status cut_for(const Tensor& images);
+  Status recall();
   Result<std::unique_ptr<Current>> build(std::vector<std::vector<int64_t>> kept, FilterValues gates);
   Status train(const Tensor& images);
+  void remember(DomainMemory memory);
   Status write_back(const std::map<std::string, Tensor>& now);
   Status open_state();
   Status restore(const MasterState& state);
@@ -97,9 +100,10 @@ class Surrogate : public Strategy {
   PlainMaster plain_;
   std::optional<OperationCount> count_;
   std::optional<Knowledge> knowledge_;
-  std::unique_ptr<GateProbe> gates_;
-  std::unique_ptr<SensitivityProbe> sensitivity_;
+  bool gated_ = false;
   std::map<int64_t, DomainMemory> domains_;
+  std::map<int64_t, uint64_t> kept_at_;  // of domains that this process met: when, in calls of keep()
+  uint64_t keeps_ = 0;
   std::optional<StateFolder> folder_;
   std::map<std::string, Tensor> origin_;  // the master's weights as they came
   int64_t domain_ = 0;

@@ -78,54 +78,84 @@ void best_guesses(const Tensor& logits, Tensor labels) {
   }
 }
 
-}  // namespace
+struct GatePass {
+  std::unique_ptr<Session> session;
+  std::vector<size_t> outputs;  // by layer: which of the session's is its gate; 0: it has none
+};
 
-Result<std::unique_ptr<GateProbe>> GateProbe::create(const AdaptedModel& master, const PlainMaster& plain) {
-  std::unique_ptr<GateProbe> probe(new GateProbe(master));
-  Graph& graph = probe->model_.graph;
-  graph = logits_of(master.graph);
+// The logits, then the gates.
+Result<GatePass> compile_gates(const AdaptedModel& model, const PlainMaster& plain, int64_t batch) {
+  const StepOptions options{.batch = batch};
+  LIMBER_ASSIGN(Graph graph, prepare_model(logits_of(model.graph), options));
+  graph.mutable_outputs().resize(1);
   const std::vector<FilterGate> gates = find_gates(graph);
+  GatePass pass;
   for (const CutLayer& layer : plain.layers) {
     const auto found = std::find_if(gates.begin(), gates.end(),
                                     [&](const FilterGate& gate) { return gate.layer == layer.weight; });
-    probe->gate_of_.push_back(found == gates.end() ? "" : found->bias);
-    probe->has_gates_ = probe->has_gates_ || found != gates.end();
-  }
-  return probe;
-}
-
-// The logits, then the gates of all layers that have one.
-Result<std::unique_ptr<Session>> GateProbe::compile_pass(int64_t batch) const {
-  const StepOptions options{.batch = batch};
-  LIMBER_ASSIGN(Graph graph, prepare_model(model_.graph, options));
-  graph.mutable_outputs().resize(1);
-  const std::vector<FilterGate> gates = find_gates(graph);
-  for (const std::string& bias : gate_of_) {
-    const auto found =
-        std::find_if(gates.begin(), gates.end(), [&](const FilterGate& gate) { return gate.bias == bias; });
-    if (found != gates.end()) graph.add_output(found->value, found->bias);
+    pass.outputs.push_back(found == gates.end() ? 0 : graph.outputs().size());
+    if (found != gates.end()) graph.add_output(found->value, fmt::format("gate/{}", pass.outputs.size()));
   }
   graph.compact();
-  LIMBER_ASSIGN(auto plan, compile(graph, model_.weights, model_.backends,
-                                   {.threads = model_.threads, .optimize = false}));
+  LIMBER_ASSIGN(auto plan,
+                compile(graph, model.weights, model.backends, {.threads = model.threads, .optimize = false}));
+  LIMBER_ASSIGN(pass.session, Session::create(std::move(plan)));
+  return pass;
+}
+
+// Gradients of the factors of these layers, behind loss and logits.
+Result<std::unique_ptr<Session>> compile_sensitivity(const AdaptedModel& master,
+                                                     const std::vector<std::string>& layers, int64_t batch) {
+  const StepOptions options{.batch = batch};
+  LIMBER_ASSIGN(Graph prepared, prepare_model(logits_of(master.graph), options));
+  LIMBER_TRY(insert_factors(prepared, layers));
+  const auto weights = std::make_shared<Parameters>();
+  for (const std::string& name : master.weights->names()) {
+    LIMBER_ASSIGN(Tensor tensor, master.weights->get(name));
+    weights->set(name, std::move(tensor));
+  }
+  std::vector<std::string> factors;
+  for (const std::string& layer : layers) {
+    factors.push_back(factor_of(layer));
+    LIMBER_ASSIGN(Tensor ones, Tensor::allocate(prepared.type(*prepared.find(factors.back()))));
+    std::ranges::fill(ones.data<float>(), 1.0F);
+    weights->set(factors.back(), std::move(ones));
+  }
+  LIMBER_ASSIGN(const Graph step, training_step(prepared, factors, options, Phase::kMeasure));
+  LIMBER_ASSIGN(auto plan,
+                compile(step, weights, master.backends, {.threads = master.threads, .optimize = false}));
   return Session::create(std::move(plan));
 }
 
-Result<GateReading> GateProbe::read(const Tensor& images) {
+// False when one is not a number.
+bool add_sizes(const UnitRelevance& units, UnitRelevance& to) {
+  bool finite = true;
+  for (size_t g = 0; g < units.size(); ++g) {
+    for (size_t u = 0; u < units[g].size(); ++u) {
+      to[g][u] += std::abs(units[g][u]);
+      finite = finite && std::isfinite(units[g][u]);
+    }
+  }
+  return finite;
+}
+
+}  // namespace
+
+Result<GateReading> read_gates(const AdaptedModel& model, const PlainMaster& plain, const Tensor& images) {
   const int64_t count = images.shape().dim(0);
-  LIMBER_ASSIGN(Session * session, sessions_.get(count, [&] { return compile_pass(count); }));
-  std::memcpy(session->input(0).raw(), images.raw(), images.bytes());
-  LIMBER_TRY(session->run());
+  LIMBER_ASSIGN(const GatePass pass, compile_gates(model, plain, count));
+  Session& session = *pass.session;
+  std::memcpy(session.input(0).raw(), images.raw(), images.bytes());
+  LIMBER_TRY(session.run());
   GateReading reading;
-  for (const auto& row : probabilities_of(session->output(0))) {
+  for (const auto& row : probabilities_of(session.output(0))) {
     reading.entropy.push_back(entropy_of(row));
     if (!std::isfinite(reading.entropy.back())) return no_number("the answer", count);
   }
-  size_t output = 1;
-  for (const std::string& bias : gate_of_) {
+  for (const size_t output : pass.outputs) {
     auto& layer = reading.gates.emplace_back();
-    if (bias.empty()) continue;
-    const Tensor values = session->output(output++);
+    if (output == 0) continue;
+    const Tensor values = session.output(output);
     const auto filters = static_cast<size_t>(values.shape().dim(1));
     for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
       const auto row = values.data<float>().subspan(i * filters, filters);
@@ -173,80 +203,32 @@ UnitRelevance gate_relevance(const PlainMaster& plain, const FilterValues& gates
   return sum_by_unit(plain, relative);
 }
 
-Result<std::unique_ptr<SensitivityProbe>> SensitivityProbe::create(const AdaptedModel& master,
-                                                                   const PlainMaster& plain,
-                                                                   int64_t images) {
-  if (images < 1) return invalid("sensitivity is asked of {} images, expected 1 or more", images);
-  std::unique_ptr<SensitivityProbe> probe(new SensitivityProbe(master, plain, images));
-  probe->model_.graph = logits_of(master.graph);
-  return probe;
-}
-
-Status SensitivityProbe::take_weights(Parameters& to) const {
-  for (const Value& value : model_.graph.values()) {
-    if (value.role != Role::kParameter && value.role != Role::kState) continue;
-    LIMBER_ASSIGN(Tensor tensor, model_.weights->get(value.name));
-    to.set(value.name, std::move(tensor));
-  }
-  return {};
-}
-
-Result<std::unique_ptr<SensitivityProbe::Pass>> SensitivityProbe::compile_pass(int64_t batch) const {
-  const StepOptions options{.batch = batch};
-  LIMBER_ASSIGN(Graph prepared, prepare_model(model_.graph, options));
-  const std::vector<std::string> weights = weights_of(plain_);
-  LIMBER_TRY(insert_factors(prepared, weights));
-  auto pass = std::make_unique<Pass>();
-  pass->weights = std::make_shared<Parameters>();
-  LIMBER_TRY(take_weights(*pass->weights));
-  std::vector<std::string> factors;
-  for (const std::string& weight : weights) {
-    factors.push_back(factor_of(weight));
-    LIMBER_ASSIGN(Tensor ones, Tensor::allocate(prepared.type(*prepared.find(factors.back()))));
-    std::fill(ones.data<float>().begin(), ones.data<float>().end(), 1.0f);
-    pass->weights->set(factors.back(), std::move(ones));
-  }
-  LIMBER_ASSIGN(const Graph step, training_step(prepared, factors, options, Phase::kMeasure));
-  LIMBER_ASSIGN(auto plan, compile(step, pass->weights, model_.backends,
-                                   {.threads = model_.threads, .optimize = false}));
-  LIMBER_ASSIGN(pass->session, Session::create(std::move(plan)));
-  return pass;
-}
-
-Result<UnitRelevance> SensitivityProbe::read(const Tensor& images) {
-  const int64_t count = std::min(images_, images.shape().dim(0));
-  LIMBER_ASSIGN(Pass * pass, passes_.get(count, [&] { return compile_pass(count); }));
-  LIMBER_TRY(take_weights(*pass->weights));
-  Session& session = *pass->session;
-  const auto fill = [&] {
-    std::memcpy(session.input(0).raw(), images.raw(), session.input(0).bytes());
-    return session.run();
+Result<UnitRelevance> sensitivity_relevance(const AdaptedModel& master, const PlainMaster& plain,
+                                            const Tensor& images, int64_t most) {
+  const int64_t count = std::min(most, images.shape().dim(0));
+  const std::vector<std::string> weights = weights_of(plain);
+  LIMBER_ASSIGN(const auto session, compile_sensitivity(master, weights, count));
+  const auto run = [&] {
+    std::memcpy(session->input(0).raw(), images.raw(), session->input(0).bytes());
+    return session->run();
   };
-  LIMBER_TRY(fill());
-  best_guesses(session.output(1), session.input(1));
-  LIMBER_TRY(fill());
-  UnitRelevance mean;
-  const std::vector<std::string> weights = weights_of(plain_);
+  std::ranges::fill(session->input(1).data<int64_t>(), 0);
+  LIMBER_TRY(run());
+  best_guesses(session->output(1), session->input(1));
+  LIMBER_TRY(run());
+  UnitRelevance relevance = sum_by_unit(plain, FilterValues(plain.layers.size()));  // zeros
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     FilterValues moved;
-    for (const CutLayer& layer : plain_.layers) {
+    for (const CutLayer& layer : plain.layers) {
       const auto at = std::find(weights.begin(), weights.end(), layer.weight) - weights.begin();
-      const Tensor gradient = session.output(2 + static_cast<size_t>(at));
+      const Tensor gradient = session->output(2 + static_cast<size_t>(at));
       const auto filters = static_cast<size_t>(layer.filters);
       const auto row = gradient.data<float>().subspan(i * filters, filters);
       moved.emplace_back(row.begin(), row.end());
     }
-    UnitRelevance units = sum_by_unit(plain_, moved);
-    if (mean.empty()) mean.assign(units.size(), {});
-    for (size_t g = 0; g < units.size(); ++g) {
-      mean[g].resize(units[g].size());
-      for (size_t u = 0; u < units[g].size(); ++u) {
-        mean[g][u] += std::abs(units[g][u]);
-        if (!std::isfinite(mean[g][u])) return no_number("a gradient", count);
-      }
-    }
+    if (!add_sizes(sum_by_unit(plain, moved), relevance)) return no_number("a gradient", count);
   }
-  return mean;
+  return relevance;
 }
 
 Result<UnitRelevance> magnitude_relevance(const PlainMaster& plain, const Parameters& weights) {

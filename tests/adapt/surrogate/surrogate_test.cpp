@@ -66,11 +66,10 @@ TEST_P(EachRelevance, AWindowGivesASmallNetwork) {
     options.relevance = GetParam();
     const auto surrogate = make(master, options);
     ASSERT_TRUE(surrogate);
-    EXPECT_EQ(surrogate->remodelled(), nullptr);
+    EXPECT_EQ(surrogate->remodelled()->weights, master.weights);
     const auto before = model_bytes(master);
     learn(*surrogate, 1);
     EXPECT_EQ(model_bytes(master), before) << "nobody said that it is good";
-    ASSERT_NE(surrogate->remodelled(), nullptr);
     const AdaptedModel& small = *surrogate->remodelled();
     EXPECT_TRUE(find_gates(small.graph).empty());
     EXPECT_LE(surrogate->operations(), 0.4);
@@ -96,7 +95,9 @@ TEST(Surrogate, TrainingFindsMoreInformationThanStatisticsAlone) {
 
 TEST(Surrogate, TheMasterTakesWhatWasLearntOfTheKeptUnitsAlone) {
   const AdaptedModel master = gated_model();
-  const auto surrogate = make(master);
+  SurrogateOptions options = some_options();
+  options.training.filter_share = 1;
+  const auto surrogate = make(master, options);
   learn(*surrogate, 1);
   const auto before = model_bytes(master);
   ASSERT_TRUE(surrogate->keep().ok());
@@ -162,6 +163,25 @@ TEST(Surrogate, ASecondVisitBeginsWhereTheFirstEnded) {
   EXPECT_EQ(print(surrogate->remodelled()->graph), graph) << "a known domain is not cut again";
 }
 
+TEST(Surrogate, OfTooManyDomainsTheOldestAreForgotten) {
+  SurrogateOptions options = some_options();
+  options.remembered = 2;
+  options.training.steps = 0;
+  const auto surrogate = make(residual_model(), options);
+  std::map<std::string, std::string> first;
+  for (const int64_t domain : {1, 2, 1, 3}) {
+    ASSERT_TRUE(surrogate->enter(domain).ok());
+    learn(*surrogate, static_cast<uint64_t>(domain));
+    ASSERT_TRUE(surrogate->keep().ok());
+    if (domain == 1) first = model_bytes(*surrogate->remodelled());
+  }
+  const auto third = model_bytes(*surrogate->remodelled());
+  ASSERT_TRUE(surrogate->enter(2).ok());
+  EXPECT_EQ(model_bytes(*surrogate->remodelled()), third) << "nothing is known of it any more";
+  ASSERT_TRUE(surrogate->enter(1).ok());
+  EXPECT_EQ(model_bytes(*surrogate->remodelled()), first);
+}
+
 TEST(Surrogate, LaterWindowsOfADomainGoOn) {
   const auto surrogate = make(gated_model());
   learn(*surrogate, 1);
@@ -180,10 +200,16 @@ TEST(Surrogate, WhatWasNotKeptIsForgotten) {
   learn(*surrogate, 1);
   const auto before = model_bytes(master), once = model_bytes(*surrogate->remodelled());
   ASSERT_TRUE(surrogate->reset().ok());
-  EXPECT_EQ(surrogate->remodelled(), nullptr);
+  EXPECT_EQ(surrogate->remodelled()->weights, master.weights);
   ASSERT_TRUE(surrogate->keep().ok());
   EXPECT_EQ(model_bytes(master), before);
   learn(*surrogate, 1);
+  EXPECT_EQ(model_bytes(*surrogate->remodelled()), once);
+  // What was kept before is not.
+  ASSERT_TRUE(surrogate->keep().ok());
+  learn(*surrogate, 2);
+  EXPECT_NE(model_bytes(*surrogate->remodelled()), once);
+  ASSERT_TRUE(surrogate->reset().ok());
   EXPECT_EQ(model_bytes(*surrogate->remodelled()), once);
 }
 
@@ -216,6 +242,7 @@ TEST(Surrogate, OptionsThatMakeNoSenseAreRefused) {
   refused([](auto& o) { o.budget.block = 0; }, "by 0 at a time");
   refused([](auto& o) { o.budget.least = -1; }, "expected 0 to 1");
   refused([](auto& o) { o.prior = -1; }, "priors of -1");
+  refused([](auto& o) { o.remembered = 0; }, "0 domains");
   refused([](auto& o) { o.write_back = 2; }, "the share 2");
   refused([](auto& o) { o.knowledge.spread = 1; }, "spread");
   refused([](auto& o) { o.probe_images = 0; }, "0 images");

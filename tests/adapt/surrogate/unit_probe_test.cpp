@@ -7,14 +7,11 @@
 namespace limber::adapt {
 namespace {
 
-TEST(GateProbe, GatesAndEntropyAreThoseOfTheImages) {
+TEST(UnitProbe, GatesAndEntropyAreThoseOfTheImages) {
   const AdaptedModel master = gated_model();
   const PlainMaster plain = plain_of(master);
-  const auto probe = GateProbe::create(master, plain);
-  ASSERT_TRUE(probe.ok()) << probe.status().message();
-  EXPECT_TRUE((*probe)->has_gates());
   const Tensor images = small_images(4, 1);
-  const auto reading = (*probe)->read(images);
+  const auto reading = read_gates(master, plain, images);
   ASSERT_TRUE(reading.ok()) << reading.status().message();
   ASSERT_EQ(reading->entropy.size(), 4u);
   // The first gate depends on nothing but the image.
@@ -38,7 +35,7 @@ GateReading reading_of(std::vector<std::vector<double>> first) {
   return {{std::move(first), {}, {}}, {0.1, 0.9, 0.5}};
 }
 
-TEST(GateProbe, TheHardestImageIsThatOfHighestEntropy) {
+TEST(UnitProbe, TheHardestImageIsThatOfHighestEntropy) {
   const PlainMaster plain = plain_of(residual_model());
   const std::vector<double> a(8, 3.0), b = {0, 1, 2, 3, 4, 5, 6, 7}, c(8, 6.0);
   const GateReading reading = reading_of({a, b, c});
@@ -47,7 +44,7 @@ TEST(GateProbe, TheHardestImageIsThatOfHighestEntropy) {
   EXPECT_EQ(mean_gates(reading, plain)[1], std::vector<double>(6, 1.0));  // it has no gate
 }
 
-TEST(GateProbe, LayersOfOneGroupCountAlike) {
+TEST(UnitProbe, LayersOfOneGroupCountAlike) {
   const PlainMaster plain = plain_of(residual_model());
   const UnitRelevance relevance = gate_relevance(
       plain, {{100, 300, 0, 0, 0, 0, 0, 400}, {1, 2, 3, 4, 5, 6}, {0.1, 0, 0.1, 0, 0, 0, 0, 0}});
@@ -57,22 +54,13 @@ TEST(GateProbe, LayersOfOneGroupCountAlike) {
   EXPECT_NEAR(relevance[0][7], 4, 1e-9);
 }
 
-TEST(GateProbe, AModelWithoutGatesHasNone) {
-  const AdaptedModel master = residual_model();
-  const auto probe = GateProbe::create(master, plain_of(master));
-  ASSERT_TRUE(probe.ok());
-  EXPECT_FALSE((*probe)->has_gates());
-}
-
 // By differences: the loss of one image with all filters of a unit a little larger.
-TEST(SensitivityProbe, IsHowFarTheLossMovesWithTheUnit) {
+TEST(UnitProbe, IsHowFarTheLossMovesWithTheUnit) {
   const AdaptedModel master = residual_model();
   const PlainMaster plain = plain_of(master);
-  const auto probe = SensitivityProbe::create(master, plain, 1);
-  ASSERT_TRUE(probe.ok()) << probe.status().message();
   const Tensor images = small_images(3, 1);
   const auto before = test::bytes_of(*master.weights);
-  const auto relevance = (*probe)->read(images);
+  const auto relevance = sensitivity_relevance(master, plain, images, 1);
   ASSERT_TRUE(relevance.ok()) << relevance.status().message();
   EXPECT_EQ(test::bytes_of(*master.weights), before);
   const StepOptions options{.batch = 1};
@@ -104,27 +92,13 @@ TEST(SensitivityProbe, IsHowFarTheLossMovesWithTheUnit) {
   }
 }
 
-TEST(SensitivityProbe, SeesWeightsThatChanged) {
-  const AdaptedModel master = gated_model();
-  const auto probe = SensitivityProbe::create(master, plain_of(master), 2);
-  const Tensor images = small_images(4, 1);
-  const auto before = (*probe)->read(images);
-  ASSERT_TRUE(before.ok()) << before.status().message();
-  for (float& x : master.weights->writable("s2")->data<float>()) x *= 1.5f;
-  master.weights->mark_changed(std::vector<std::string>{"s2"});
-  const auto after = (*probe)->read(images);
-  ASSERT_TRUE(after.ok());
-  EXPECT_NE(*before, *after);
-}
-
-TEST(SensitivityProbe, WhatIsNoNumberIsAFailure) {
+TEST(UnitProbe, WhatIsNoNumberIsAFailure) {
   const AdaptedModel master = gated_model();
   const PlainMaster plain = plain_of(master);
   Tensor images = small_images(4, 1);
   images.data<float>()[10] = NAN;
-  EXPECT_FALSE((*SensitivityProbe::create(master, plain, 4))->read(images).ok());
-  EXPECT_FALSE((*GateProbe::create(master, plain))->read(images).ok());
-  expect_failure(SensitivityProbe::create(master, plain, 0), Code::kInvalidArgument, {"0 images"});
+  EXPECT_FALSE(sensitivity_relevance(master, plain, images, 4).ok());
+  EXPECT_FALSE(read_gates(master, plain, images).ok());
 }
 
 }  // namespace
