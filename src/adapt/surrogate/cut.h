@@ -18,11 +18,6 @@ struct CutNetwork {
   const SlicedTensor* find(const std::string& name) const;  // null: it did not shrink
 };
 
-// The gates as the small network itself opens them on these images, by their own statistics: the mean over the
-// images. Of filters that are gone 0; of layers without a gate 1. `gated` is the master with its gates.
-Result<FilterValues> gates_of_cut(const PlainMaster& plain, const AdaptedModel& gated,
-                                  std::span<const std::vector<int64_t>> kept, const Tensor& images);
-
 // Computes what the plain master does with the units that are not `kept` masked and every filter multiplied
 // by its gate. Needs the memory of the small network and of the master's largest tensor.
 // REQUIRES: `master` has the weights of the graph that `plain` was opened from; gates of all layers

@@ -19,6 +19,7 @@ Status check_options(const SurrogateOptions& o) {
     return invalid("a surrogate of the share {} of the operations, expected more than 0 and at most 1",
                    o.budget.operations);
   }
+  LIMBER_TRY(check(o.training));
   if (o.probe_images < 1)
     return invalid("sensitivity is asked of {} images, expected 1 or more", o.probe_images);
   if (o.remembered < 1) return invalid("{} domains are remembered, expected 1 or more", o.remembered);
@@ -104,8 +105,6 @@ Result<std::optional<Tensor>> change_of(const Tensor& then, const Tensor& now, d
 
 std::string_view relevance_name(RelevanceKind kind) { return kRelevanceNames[static_cast<size_t>(kind)]; }
 
-ShotOptions surrogate_training() { return {.steps = 20, .rate = 3e-3, .filter_share = 0.8}; }
-
 Result<std::unique_ptr<Surrogate>> Surrogate::create(const AdaptedModel& master,
                                                      const SurrogateOptions& options) {
   LIMBER_TRY(check_options(options));
@@ -116,7 +115,8 @@ Result<std::unique_ptr<Surrogate>> Surrogate::create(const AdaptedModel& master,
   LIMBER_ASSIGN(made->knowledge_, Knowledge::create(made->plain_, *master.weights, options.knowledge));
   LIMBER_ASSIGN(made->count_, OperationCount::of(made->plain_.graph, made->plain_.groups));
   if (!options.folder.empty()) LIMBER_TRY(made->open_state());
-  made->gated_ = !find_gates(master.graph).empty();
+  if (find_gates(master.graph).empty() && options.relevance != RelevanceKind::kMagnitude)
+    made->options_.relevance = RelevanceKind::kSensitivity;
   LIMBER_TRY(made->recall());
   return made;
 }
@@ -143,8 +143,9 @@ Status Surrogate::recall() {
 Result<bool> Surrogate::adapt(const Tensor& images) {
   LIMBER_TRY(check_images(master_.graph, images));
   LIMBER_TRY(keep());
-  if (cut_due_) LIMBER_TRY(cut_for(images));
-  LIMBER_TRY(train(images));
+  LIMBER_ASSIGN(const GateReading reading, read_gates(master_, plain_, images));
+  if (cut_due_) LIMBER_TRY(cut_for(images, reading));
+  LIMBER_TRY(train(images, reading));
   current_->learnt = true;
   return true;
 }
@@ -155,11 +156,7 @@ Status Surrogate::reset() {
   return recall();
 }
 
-Result<FilterValues> Surrogate::gates_on(const Tensor& images) {
-  GateReading none;
-  none.gates.resize(plain_.layers.size());
-  if (!gated_) return mean_gates(none, plain_);
-  LIMBER_ASSIGN(const GateReading reading, read_gates(master_, plain_, images));
+FilterValues Surrogate::gates_of(const GateReading& reading) const {
   FilterValues gates = options_.relevance == RelevanceKind::kHardestGates ? hardest_gates(reading, plain_)
                                                                           : mean_gates(reading, plain_);
   for (std::vector<double>& layer : gates) {
@@ -168,7 +165,7 @@ Result<FilterValues> Surrogate::gates_on(const Tensor& images) {
   return gates;
 }
 
-Result<UnitRelevance> Surrogate::relevance_on(const Tensor& images, const FilterValues& gates) {
+Result<UnitRelevance> Surrogate::relevance_on(const Tensor& images, const FilterValues& gates) const {
   const RelevanceKind kind = options_.relevance;
   if (kind == RelevanceKind::kMagnitude) return magnitude_relevance(plain_, *master_.weights);
   UnitRelevance relevance;
@@ -187,7 +184,7 @@ Result<std::unique_ptr<Surrogate::Current>> Surrogate::build(std::vector<std::ve
   const AdaptedModel& model = current->network.model;
   LIMBER_ASSIGN(current->statistics, StatisticsPass::create(model, name()));
   if (options_.training.steps > 0) {
-    LIMBER_ASSIGN(current->training, Shot::create(model, options_.training));
+    LIMBER_ASSIGN(current->training, SurrogateTrainer::create(model, options_.training));
   }
   current->cut = {std::move(kept), std::move(gates), {}};
   current->prior = options_.prior;
@@ -197,14 +194,10 @@ Result<std::unique_ptr<Surrogate::Current>> Surrogate::build(std::vector<std::ve
   return current;
 }
 
-Status Surrogate::cut_for(const Tensor& images) {
-  LIMBER_ASSIGN(FilterValues gates, gates_on(images));
+Status Surrogate::cut_for(const Tensor& images, const GateReading& reading) {
+  FilterValues gates = gates_of(reading);
   LIMBER_ASSIGN(const UnitRelevance relevance, relevance_on(images, gates));
   auto kept = choose_units(*count_, relevance, options_.budget);
-  if (options_.constants == 1 && gated_) {
-    LIMBER_ASSIGN(gates, gates_of_cut(plain_, master_, kept, images));
-    for (auto& layer : gates) for (double& g : layer) g = static_cast<double>(static_cast<float>(g));
-  }
   LIMBER_ASSIGN(current_, build(std::move(kept), std::move(gates)));
   LIMBER_ASSIGN(current_->cut.weights, weights_of(current_->network.model));
   cut_due_ = false;
@@ -213,13 +206,13 @@ Status Surrogate::cut_for(const Tensor& images) {
 
 // Training normalises by the window and lets running statistics drift there; they are made anew, by the
 // weights it ends with.
-Status Surrogate::train(const Tensor& images) {
+Status Surrogate::train(const Tensor& images, const GateReading& reading) {
   const AdaptedModel& model = current_->network.model;
   LIMBER_ASSIGN(auto statistics, weights_of(model));
   std::erase_if(statistics, [&](const auto& entry) {
     return !is_statistic(current_->statistics->norms(), entry.first);
   });
-  if (current_->training) LIMBER_TRY(current_->training->adapt(images).status());
+  if (current_->training) LIMBER_TRY(current_->training->run(images, reading.probabilities));
   LIMBER_TRY(put(statistics, *model.weights));
   const double prior = current_->prior, count = static_cast<double>(images.shape().dim(0));
   LIMBER_TRY(current_->statistics->run(images, prior / (prior + count)));

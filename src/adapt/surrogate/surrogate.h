@@ -6,11 +6,11 @@
 #include <optional>
 
 #include "adapt/methods/batch_norm.h"
-#include "adapt/methods/shot.h"
 #include "adapt/surrogate/choose_units.h"
 #include "adapt/surrogate/cut.h"
 #include "adapt/surrogate/knowledge.h"
 #include "adapt/surrogate/master_state.h"
+#include "adapt/surrogate/surrogate_training.h"
 #include "adapt/surrogate/unit_probe.h"
 
 namespace limber::adapt {
@@ -25,21 +25,16 @@ enum class RelevanceKind : uint8_t {
 };
 std::string_view relevance_name(RelevanceKind kind);
 
-// What is learnt of filters from each window. Pseudo-labels are off: information maximisation alone.
-ShotOptions surrogate_training();
-
 struct SurrogateOptions {
   int64_t batch = 100;
-  // Gates that are asked for and not there count as open.
-  RelevanceKind relevance = RelevanceKind::kSensitivity;
+  RelevanceKind relevance = RelevanceKind::kMeanGates;  // without gates always kSensitivity, or kMagnitude
   UnitBudget budget;
-  int constants = 1;  // EXPERIMENT 0: the master's, 1: the cut network's
   int64_t probe_images = 32;  // that sensitivity is asked of: its backward pass is the master's
   // Statistics of the master count for so many images beside those of the first window of a domain; those of
   // the windows before for as many as `window_prior` beside a later one.
   double prior = 0, window_prior = 100;
-  ShotOptions training = surrogate_training();  // 0 steps: statistics alone
-  double write_back = 1;                        // the share of what was learnt that the master takes; 0: none
+  SurrogateTraining training;
+  double write_back = 1;  // the share of what was learnt that the master takes; 0: none
   KnowledgeOptions knowledge;
   size_t remembered = 64;  // domains; of more those that were not met for longest are forgotten
   // Where what was kept is saved, and found again by the next one for the same master; empty: nowhere. The
@@ -75,19 +70,19 @@ class Surrogate : public Strategy {
     CutNetwork network;
     DomainMemory cut;  // its weights: those that the master knows of
     std::unique_ptr<StatisticsPass> statistics;
-    std::unique_ptr<Strategy> training;
+    std::unique_ptr<SurrogateTrainer> training;  // null: without steps
     bool learnt = false;  // something that keep() has not seen
     double prior = 0;     // of its statistics beside the next window's, images
   };
   Surrogate(const AdaptedModel& master, const SurrogateOptions& options)
       : master_(master), options_(options) {}
 
-  Result<UnitRelevance> relevance_on(const Tensor& images, const FilterValues& gates);
-  Result<FilterValues> gates_on(const Tensor& images);
-  Status cut_for(const Tensor& images);
+  Result<UnitRelevance> relevance_on(const Tensor& images, const FilterValues& gates) const;
+  FilterValues gates_of(const GateReading& reading) const;
+  Status cut_for(const Tensor& images, const GateReading& reading);
   Status recall();
   Result<std::unique_ptr<Current>> build(std::vector<std::vector<int64_t>> kept, FilterValues gates);
-  Status train(const Tensor& images);
+  Status train(const Tensor& images, const GateReading& reading);
   void remember(DomainMemory memory);
   Status write_back(const std::map<std::string, Tensor>& now);
   Status open_state();
@@ -100,7 +95,6 @@ class Surrogate : public Strategy {
   PlainMaster plain_;
   std::optional<OperationCount> count_;
   std::optional<Knowledge> knowledge_;
-  bool gated_ = false;
   std::map<int64_t, DomainMemory> domains_;
   std::map<int64_t, uint64_t> kept_at_;  // of domains that this process met: when, in calls of keep()
   uint64_t keeps_ = 0;

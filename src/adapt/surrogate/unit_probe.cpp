@@ -148,9 +148,9 @@ Result<GateReading> read_gates(const AdaptedModel& model, const PlainMaster& pla
   std::memcpy(session.input(0).raw(), images.raw(), images.bytes());
   LIMBER_TRY(session.run());
   GateReading reading;
-  for (const auto& row : probabilities_of(session.output(0))) {
-    reading.entropy.push_back(entropy_of(row));
-    if (!std::isfinite(reading.entropy.back())) return no_number("the answer", count);
+  reading.probabilities = probabilities_of(session.output(0));
+  for (const auto& row : reading.probabilities) {
+    if (!std::isfinite(entropy_of(row))) return no_number("the answer", count);
   }
   for (const size_t output : pass.outputs) {
     auto& layer = reading.gates.emplace_back();
@@ -181,8 +181,11 @@ FilterValues mean_gates(const GateReading& reading, const PlainMaster& plain) {
 }
 
 FilterValues hardest_gates(const GateReading& reading, const PlainMaster& plain) {
+  const auto& rows = reading.probabilities;
   const auto hardest =
-      std::max_element(reading.entropy.begin(), reading.entropy.end()) - reading.entropy.begin();
+      std::max_element(rows.begin(), rows.end(),
+                       [](const auto& a, const auto& b) { return entropy_of(a) < entropy_of(b); }) -
+      rows.begin();
   FilterValues gates;
   for (size_t l = 0; l < plain.layers.size(); ++l) {
     const auto filters = static_cast<size_t>(plain.layers[l].filters);

@@ -10,7 +10,7 @@ namespace limber::adapt {
 struct GateReading {
   // By layer of PlainMaster::layers, by image, by filter; a layer without a gate is empty.
   std::vector<std::vector<std::vector<double>>> gates;
-  std::vector<double> entropy;  // of the prediction, by image
+  std::vector<std::vector<double>> probabilities;  // by image, by class
 };
 
 // One pass of the master, gates and all, or of a network cut from it, over the images by their own statistics:
@@ -20,7 +20,7 @@ Result<GateReading> read_gates(const AdaptedModel& model, const PlainMaster& pla
 
 // The mean over images; of layers without a gate 1.
 FilterValues mean_gates(const GateReading& reading, const PlainMaster& plain);
-// Those of the image of highest entropy, the domain's hardest.
+// Those of the image whose prediction has the highest entropy, the domain's hardest.
 FilterValues hardest_gates(const GateReading& reading, const PlainMaster& plain);
 // Each layer's values as shares of their mean, so that layers count alike; summed by unit.
 UnitRelevance gate_relevance(const PlainMaster& plain, const FilterValues& gates);

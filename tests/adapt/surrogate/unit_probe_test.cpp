@@ -13,7 +13,9 @@ TEST(UnitProbe, GatesAndEntropyAreThoseOfTheImages) {
   const Tensor images = small_images(4, 1);
   const auto reading = read_gates(master, plain, images);
   ASSERT_TRUE(reading.ok()) << reading.status().message();
-  ASSERT_EQ(reading->entropy.size(), 4u);
+  ASSERT_EQ(reading->probabilities.size(), 4u);
+  for (const auto& row : reading->probabilities)
+    EXPECT_NEAR(row[0] + row[1] + row[2] + row[3], 1, 1e-6);
   // The first gate depends on nothing but the image.
   const auto weight = master.weights->get("gate/w1/weight")->data<float>();
   const auto bias = master.weights->get("gate/w1/bias")->data<float>();
@@ -32,7 +34,7 @@ TEST(UnitProbe, GatesAndEntropyAreThoseOfTheImages) {
 }
 
 GateReading reading_of(std::vector<std::vector<double>> first) {
-  return {{std::move(first), {}, {}}, {0.1, 0.9, 0.5}};
+  return {{std::move(first), {}, {}}, {{0.9, 0.1}, {0.6, 0.4}, {0.3, 0.7}}};
 }
 
 TEST(UnitProbe, TheHardestImageIsThatOfHighestEntropy) {
