@@ -1,6 +1,5 @@
 #include "adapt/surrogate/surrogate.h"
 
-#include "adapt/methods/reader.h"
 #include "tests/adapt/surrogate/master_case.h"
 
 namespace limber::adapt {
@@ -34,21 +33,6 @@ std::map<std::string, std::string> model_bytes(const AdaptedModel& model) {
   return bytes;
 }
 
-// Information in the predictions for the images: what training is after.
-double information(const AdaptedModel& model, const Tensor& images) {
-  const auto rows = probabilities_of(answers_of(model, images));
-  std::vector<double> mean(rows[0].size(), 0);
-  double entropy = 0, of_mean = 0;
-  for (const auto& row : rows) {
-    for (size_t c = 0; c < row.size(); ++c) {
-      entropy -= row[c] * std::log(row[c]) / static_cast<double>(rows.size());
-      mean[c] += row[c] / static_cast<double>(rows.size());
-    }
-  }
-  for (const double p : mean) of_mean -= p * std::log(p);
-  return of_mean - entropy;
-}
-
 class EachRelevance : public testing::TestWithParam<RelevanceKind> {};
 INSTANTIATE_TEST_SUITE_P(Surrogate, EachRelevance,
                          testing::Values(RelevanceKind::kHardestGates, RelevanceKind::kMeanGates,
@@ -77,20 +61,6 @@ TEST_P(EachRelevance, AWindowGivesASmallNetwork) {
     EXPECT_LT(small.weights->bytes(), master.weights->bytes());
     for (const float x : answers_of(small, small_images(3, 9)).data<float>()) EXPECT_TRUE(std::isfinite(x));
   }
-}
-
-TEST(Surrogate, TrainingFindsMoreInformationThanStatisticsAlone) {
-  const Tensor images = small_images(12, 1);
-  SurrogateOptions options = some_options();
-  options.training.steps = 20;
-  const AdaptedModel master = gated_model();
-  for (float& x : master.weights->writable("head")->data<float>()) x *= 10;  // so that predictions differ
-  master.weights->mark_changed(std::vector<std::string>{"head"});
-  const auto trained = make(master, options);
-  options.training.steps = 0;
-  const auto untrained = make(master, options);
-  ASSERT_TRUE(trained->adapt(images).ok() && untrained->adapt(images).ok());
-  EXPECT_GT(information(*trained->remodelled(), images), 1.05 * information(*untrained->remodelled(), images));
 }
 
 TEST(Surrogate, TheMasterTakesWhatWasLearntOfTheKeptUnitsAlone) {
