@@ -52,6 +52,11 @@ class Strategy {
   // that was cut from it; graph and weights change with enter(), adapt() and reset() alone.
   virtual const AdaptedModel* remodelled() const { return nullptr; }
 
+  // What was learnt last is good, or nobody judges it: a strategy that keeps things beside its weights may
+  // build on it from here on. enter() and adapt() say so, too, of what was learnt before them; what reset()
+  // comes for first is gone.
+  virtual Status keep() { return {}; }
+
   // The caller has set the weights to other values (those of the source, or a snapshot that was better): what
   // the strategy keeps beside them (optimiser state, running means, counters) starts again.
   virtual Status reset() = 0;

@@ -38,6 +38,7 @@ Result<std::unique_ptr<TrainingSession>> WindowTraining::make_session(int64_t ba
   TrainingOptions options{.threads = model_.threads, .max_plans = 1};
   options.step = {.batch = batch,
                   .loss = recipe_.loss,
+                  .soft_targets = recipe_.soft_targets,
                   .optimizer = recipe_.optimizer,
                   .batch_norm = BatchNormMode::kBatch};
   options.choose = [names = targets.names](const Graph&, const std::vector<std::string>&) {
@@ -51,7 +52,7 @@ Status WindowTraining::run(const Tensor& images, const WindowTargets& targets, c
   const int64_t batch = images.shape().dim(0);
   LIMBER_ASSIGN(TrainingSession * session,
                 sessions_.get(batch, [&] { return make_session(batch, targets); }));
-  LIMBER_TRY(session->set_trained(targets.names, Thrift::kTime, targets.channels));
+  LIMBER_TRY(session->set_trained(targets.names, recipe_.thrift, targets.channels));
   for (int step = 0; step < recipe_.steps; ++step) {
     if (model_.go_on && !model_.go_on())
       return error(Code::kResourceExhausted, "'{}' was stopped at step {} of {}", recipe_.method, step,

@@ -15,6 +15,8 @@ struct WindowRecipe {
   OptimizerOptions optimizer;
   int steps = 1;
   std::function<double(int step)> rate;  // steps count from 0
+  bool soft_targets = false;             // see StepOptions
+  Thrift thrift = Thrift::kTime;
 };
 
 // What is trained: parameters, and of those that `channels` names only these channels.
