@@ -165,7 +165,7 @@ TEST(AdaptJob, SurrogatesAreRememberedWithTheFolder) {
   AdaptJobOptions options = tiny_stream(
       "builtin:resnet8", "contrast@5*100,fog@5*100;rounds=2;data=synthetic:size=32,count=600");
   options.strategy = "surrogate";
-  options.settings.size = 0.5;
+  options.settings.operations = 0.5;
   options.borders_known = true;
   options.guard = false;
   options.output = folder / "followed";
@@ -302,7 +302,7 @@ TEST(AdaptJob, RefusesWhatCannotWork) {
   refused([](AdaptJobOptions& o) { o.stream = "clean*100,foog"; }, {"at 11", "'foog'"});
   refused([](AdaptJobOptions& o) { o.window = 1; }, {"window is 1"});
   refused([](AdaptJobOptions& o) { o.strategy = "nune"; }, {"'nune'", "none"});
-  refused([](AdaptJobOptions& o) { o.settings.size = 0; }, {"surrogate", "share 0"});
+  refused([](AdaptJobOptions& o) { o.settings.operations = 0; }, {"surrogate", "share 0"});
   refused([](AdaptJobOptions& o) { o.source_images = 10; }, {"source_images is 10"});
   refused([](AdaptJobOptions& o) { o.source_images = 600; }, {"600 images to hold out"});
   refused([](AdaptJobOptions& o) { o.drift.frames_per_alarm = 0; }, {"frames_per_alarm"});
