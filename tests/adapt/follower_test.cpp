@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "adapt/methods/batch_norm.h"
 #include "tests/adapt/methods/small_model.h"
 
 namespace limber::adapt {
@@ -343,9 +342,30 @@ TEST(Follower, RefusesOtherImages) {
   EXPECT_EQ(world.follower->counts().frames, 0);
 }
 
+// Changes a little by what it sees, and goes on from what it was.
+class Wandering : public Strategy {
+ public:
+  explicit Wandering(AdaptedModel model) : model_(std::move(model)) {}
+  std::string_view name() const override { return "wandering"; }
+  int64_t batch() const override { return 16; }
+  Result<bool> adapt(const Tensor& images) override {
+    float sum = 0;
+    for (const float x : images.data<float>()) sum += x;
+    LIMBER_ASSIGN(Tensor head, model_.weights->writable("head"));
+    for (size_t i = 0; i < head.data<float>().size(); ++i)
+      head.data<float>()[i] *= 1 + 0.002F * std::sin(sum + static_cast<float>(i));
+    model_.weights->mark_changed(std::vector<std::string>{"head"});
+    return true;
+  }
+  Status reset() override { return {}; }
+
+ private:
+  AdaptedModel model_;
+};
+
 struct Learner {
   Learner() : model(small_model()) {
-    follower = *Follower::create(model, *BatchNormStatistics::create(model, {.prior = 2000}), studied(model), trusting());
+    follower = *Follower::create(model, std::make_unique<Wandering>(model), studied(model), trusting());
   }
   AdaptedModel model;
   std::unique_ptr<Follower> follower;
