@@ -1,5 +1,5 @@
-// A model that follows its world: looks at what it is asked, notices when that changes, learns from it by some
-// strategy, and lets what was learnt answer only when the guard finds it no worse.
+// A model that follows its world: looks at what it is asked, notices when that changes, learns from it by
+// some strategy, and lets what was learnt answer only when the guard finds it no worse.
 //
 //   see()    images ──> as it came ──> drift ──┬─> 4 of 5 wait to be learnt from
 //                  └──> what answers           └─> 1 of 5 is kept to judge by
@@ -50,10 +50,10 @@ const char* follow_name(FollowKind kind);  // "alarm"
 
 struct FollowEvent {
   FollowKind kind = FollowKind::kAlarm;
-  int64_t frame = 0;   // frames seen before
-  int64_t since = 0;   // kAlarm: since when things look different, as far as can be told
-  int64_t domain = 0;  // by DriftDetector::domain()
-  std::string reason;  // in words, with the numbers that decided; kAlarm: the feature that gave it away
+  int64_t frame = 0;    // frames seen before
+  int64_t since = 0;    // kAlarm: since when things look different, as far as can be told
+  int64_t domain = 0;   // by DriftDetector::domain()
+  std::string reason;   // in words, with the numbers that decided; kAlarm: the feature that gave it away
   double estimate = 0;  // of the accuracy of what answers afterwards, where frames show it; else 0
   double seconds = 0;   // that it took
 };
@@ -211,7 +211,7 @@ class Follower {
   Guard guard_;
   WeightSnapshot source_weights_;
   WeightSnapshot last_weights_, begun_weights_;  // that the strategy goes on from, and began anew from
-  Runner original_, answering_;                   // the second is empty while the model as it came answers
+  Runner original_, answering_;                  // the second is empty while the model as it came answers
 
   std::vector<float> waiting_;  // pixels to learn from
   std::deque<int64_t> waiting_numbers_;

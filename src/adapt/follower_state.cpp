@@ -93,7 +93,8 @@ Result<WeightSnapshot> saved_weights(const std::string& what, const WeightSnapsh
     if (weights.contains(name)) {
       LIMBER_ASSIGN(const TensorType type, weights.type(name));
       if (type != it->second.type())
-        return corrupt("'{}' is {}; the model has {}", it->first, it->second.type().to_string(), type.to_string());
+        return corrupt("'{}' is {}; the model has {}", it->first, it->second.type().to_string(),
+                       type.to_string());
     }
     weights.set(name, it->second);
   }

@@ -18,7 +18,8 @@ Tensor pictures(int64_t count, uint64_t seed, float light = 0) {
   Random random(seed);
   auto pixels = images.data<float>();
   for (size_t i = 0; i < pixels.size(); i += kSide * kSide) {
-    const double phase = random.uniform(0, 6), slope = random.uniform(-1, 1), height = random.uniform(0.5, 1.5);
+    const double phase = random.uniform(0, 6), slope = random.uniform(-1, 1),
+                 height = random.uniform(0.5, 1.5);
     for (size_t k = 0; k < kSide * kSide; ++k) {
       const auto x = static_cast<double>(k % kSide), y = static_cast<double>(k / kSide);
       pixels[i + k] = light + static_cast<float>(height * std::sin(phase + x / 3) + slope * y / 4);
@@ -29,7 +30,8 @@ Tensor pictures(int64_t count, uint64_t seed, float light = 0) {
 
 Tensor one_of(const Tensor& images, int64_t index) {
   const size_t row = images.data<float>().size() / static_cast<size_t>(images.shape().dim(0));
-  return Tensor::from(images.data<float>().subspan(static_cast<size_t>(index) * row, row), {1, 3, kSide, kSide});
+  return Tensor::from(images.data<float>().subspan(static_cast<size_t>(index) * row, row),
+                      {1, 3, kSide, kSide});
 }
 
 // The classes are what the model says, but for one in five.
@@ -144,7 +146,8 @@ TEST(Follower, WhatForgetsIsRejectedAndTakenBack) {
   const Tensor after = *strange.model.weights->get("head");
   EXPECT_EQ(std::memcmp(before.raw(), after.raw(), before.bytes()), 0);
   EXPECT_GT(strange.strategy->resets, 0);
-  for (const FollowEvent& event : strange.events) EXPECT_FALSE(event.reason.empty()) << follow_name(event.kind);
+  for (const FollowEvent& event : strange.events)
+    EXPECT_FALSE(event.reason.empty()) << follow_name(event.kind);
 }
 
 TEST(Follower, AnswersThatAreNoNumbersAreRejected) {
@@ -152,7 +155,8 @@ TEST(Follower, AnswersThatAreNoNumbersAreRejected) {
   broken.show(100, 2, 4);
   EXPECT_EQ(broken.count(FollowKind::kAdapted), 0);
   ASSERT_GT(broken.count(FollowKind::kRejected), 1);
-  EXPECT_NE(broken.events.back().reason.find("is no number"), std::string::npos) << broken.events.back().reason;
+  EXPECT_NE(broken.events.back().reason.find("is no number"), std::string::npos)
+      << broken.events.back().reason;
 }
 
 TEST(Follower, BeingSurerAloneGainsNothing) {
@@ -254,7 +258,8 @@ TEST(Follower, StandInsAreAnsweredAndNothingIsMadeOfThem) {
   ASSERT_FALSE(world.strategy->seen.empty());
   for (size_t k = 0; k < world.strategy->seen.size(); k += row) {
     for (const size_t bad : {3U, 4U, 13U, 54U, 93U})
-      EXPECT_NE(std::memcmp(&world.strategy->seen[k], &images.data<float>()[bad * row], row * sizeof(float)), 0);
+      EXPECT_NE(std::memcmp(&world.strategy->seen[k], &images.data<float>()[bad * row], row * sizeof(float)),
+                0);
   }
 }
 
@@ -300,7 +305,8 @@ TEST(Follower, AVisitGoesOnAfterABreak) {
       const Tensor image = one_of(images, frame);
       pixels.insert(pixels.end(), image.data<float>().begin(), image.data<float>().end());
     }
-    return Tensor::from(std::span<const float>(pixels), {static_cast<int64_t>(frames.size()), 3, kSide, kSide});
+    return Tensor::from(std::span<const float>(pixels),
+                        {static_cast<int64_t>(frames.size()), 3, kSide, kSide});
   };
   for (const int64_t at : {10, 30}) {
     Case first(times("head_bias", 2), known_borders()), second(times("head_bias", 2), known_borders());
@@ -399,17 +405,20 @@ TEST(Follower, GoesOnAfterABreakAsIfThereHadBeenNone) {
     follow(*first.follower, 0, at);
     const auto state = first.follower->state();
     ASSERT_TRUE(state.ok()) << state.status().message();
-    const Status restored = second.follower->restore(*state, [](std::span<const int64_t> frames) -> Result<Tensor> {
-      std::vector<float> pixels;
-      for (const int64_t frame : frames) {
-        const Tensor image = frame_at(frame);
-        pixels.insert(pixels.end(), image.data<float>().begin(), image.data<float>().end());
-      }
-      return Tensor::from(std::span<const float>(pixels), {static_cast<int64_t>(frames.size()), 3, kSide, kSide});
-    });
+    const Status restored =
+        second.follower->restore(*state, [](std::span<const int64_t> frames) -> Result<Tensor> {
+          std::vector<float> pixels;
+          for (const int64_t frame : frames) {
+            const Tensor image = frame_at(frame);
+            pixels.insert(pixels.end(), image.data<float>().begin(), image.data<float>().end());
+          }
+          return Tensor::from(std::span<const float>(pixels),
+                              {static_cast<int64_t>(frames.size()), 3, kSide, kSide});
+        });
     ASSERT_TRUE(restored.ok()) << restored.message();
     const std::vector<float> rest = follow(*second.follower, at, 420);
-    EXPECT_TRUE(std::equal(rest.begin(), rest.end(), whole.begin() + at * static_cast<int64_t>(classes))) << at;
+    EXPECT_TRUE(std::equal(rest.begin(), rest.end(), whole.begin() + at * static_cast<int64_t>(classes)))
+        << at;
     EXPECT_EQ(second.follower->counts().adapted, alone.follower->counts().adapted);
     EXPECT_EQ(second.follower->domain(), alone.follower->domain());
   }
@@ -419,7 +428,9 @@ TEST(Follower, ADamagedStateIsRefused) {
   Learner learner;
   follow(*learner.follower, 0, 120);
   const FollowerState good = *learner.follower->state();
-  const auto load = [](std::span<const int64_t>) -> Result<Tensor> { return error(Code::kInternal, "not asked"); };
+  const auto load = [](std::span<const int64_t>) -> Result<Tensor> {
+    return error(Code::kInternal, "not asked");
+  };
   const auto refused = [&](FollowerState state) {
     Learner other;
     EXPECT_EQ(other.follower->restore(state, load).code(), Code::kCorrupt);

@@ -15,9 +15,11 @@ namespace {
 
 using nlohmann::json;
 
-const std::string kAdapt = "adapt builtin:resnet8 --source-images 100 --threads 1 --workers 0 --log-level off --stream ";
+const std::string kAdapt =
+    "adapt builtin:resnet8 --source-images 100 --threads 1 --workers 0 --log-level off --stream ";
 const std::string kFollowed =
-    kAdapt + "'synthetic:contrast@5*250,clean*100,contrast@5*150' --strategy bn --no-guard --save-every 1ms --resume ";
+    kAdapt +
+    "'synthetic:contrast@5*250,clean*100,contrast@5*150' --strategy bn --no-guard --save-every 1ms --resume ";
 
 // Starts `limber ARGUMENTS` and kills it after so long; true when it had ended before.
 bool run_for(const std::string& arguments, std::chrono::milliseconds life) {
@@ -63,7 +65,8 @@ TEST(AdaptCommand, ComparesStrategiesWithKnownBorders) {
   const Folder folder;
   const std::string output = folder / "followed";
   const std::string asked = kAdapt + "synthetic:contrast@5*110 --borders-known --no-guard --window 50 ";
-  const json all = json_of(limber_program(asked + "--strategy none,bn,surrogate --operations 30% --json -o " + output));
+  const json all =
+      json_of(limber_program(asked + "--strategy none,bn,surrogate --operations 30% --json -o " + output));
   ASSERT_EQ(all["strategies"].size(), 3U);
   for (const json& one : all["strategies"]) {
     EXPECT_EQ(one["borders_known"], true);
@@ -103,7 +106,8 @@ TEST(AdaptCommand, SaysWhatItCost) {
   EXPECT_TRUE(contains(text.out, "costs         ")) << text.out;
   EXPECT_TRUE(contains(text.out, "most lost in 5,000 frames")) << text.out;
   EXPECT_FALSE(contains(text.out, "points lost in 5,000 frames")) << "there are not so many" << text.out;
-  const Outcome wrong = limber_program(kAdapt + "synthetic:contrast@5*150 --strategy surrogate --operations 0%");
+  const Outcome wrong =
+      limber_program(kAdapt + "synthetic:contrast@5*150 --strategy surrogate --operations 0%");
   EXPECT_EQ(wrong.code, 2);
   EXPECT_TRUE(contains(wrong.err, "25%")) << wrong.err;
 }

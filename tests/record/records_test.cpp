@@ -77,9 +77,8 @@ template <typename T>
 class Records : public testing::Test {};
 using RecordTypes =
     testing::Types<StartRecord, ResumeRecord, EventRecord, EpochRecord, TensorsRecord, SurveyRecord,
-                   SelectionRecord, ChoiceRecord, EvaluationRecord, SearchRecord, ExitsRecord,
-                   SwitchRecord, FollowedRecord, ServedRecord, AdaptWindowRecord, AdaptEventRecord,
-                   AdaptEndRecord>;
+                   SelectionRecord, ChoiceRecord, EvaluationRecord, SearchRecord, ExitsRecord, SwitchRecord,
+                   FollowedRecord, ServedRecord, AdaptWindowRecord, AdaptEventRecord, AdaptEndRecord>;
 TYPED_TEST_SUITE(Records, RecordTypes);
 
 TYPED_TEST(Records, AreReadAsTheyWereWritten) {

@@ -23,8 +23,10 @@ AdaptWindowRecord window_record(int64_t step, const std::string& domain, double 
 
 // Two domains, what answers learns in the second; its first window is not scored.
 std::string stream_history(const std::string& strategy, bool ended, std::optional<double> worst = {}) {
-  StartRecord start{RunHeader{.job = "adapt", .options = {{"strategy", strategy}, {"model", "m<1>.onnx"}}, .environment = {}}};
-  std::string text = record_line(start, 1) + "\n" + record_line(window_record(100, "clean", 0.9, 0.9), 2) + "\n";
+  StartRecord start{RunHeader{
+      .job = "adapt", .options = {{"strategy", strategy}, {"model", "m<1>.onnx"}}, .environment = {}}};
+  std::string text =
+      record_line(start, 1) + "\n" + record_line(window_record(100, "clean", 0.9, 0.9), 2) + "\n";
   AdaptWindowRecord lesson = window_record(200, "fog@5", 0, 0.5);
   lesson.scored = false;
   text += record_line(lesson, 3) + "\n";
@@ -65,8 +67,8 @@ TEST(AdaptPage, OfOneStreamShowsItsEventsAndEstimates) {
   EXPECT_NEAR(sum.frozen, 0.7, 1e-12);
   EXPECT_EQ(sum.adapted, 1);
   const std::string page = sound_adapt_page({run});
-  for (const char* part : {"A stream that was followed", "m&lt;1&gt;.onnx", "Accuracy over the stream", "fog@5",
-                           "+5.0 points &lt;so&gt;", "3 frames that cannot be read", ">3.4<"})
+  for (const char* part : {"A stream that was followed", "m&lt;1&gt;.onnx", "Accuracy over the stream",
+                           "fog@5", "+5.0 points &lt;so&gt;", "3 frames that cannot be read", ">3.4<"})
     EXPECT_TRUE(has(page, part)) << part;
 }
 
