@@ -53,8 +53,7 @@ Status Follower::start() {
   original_.net = std::make_shared<const Net>(Net{model_.graph, source_weights_, "as it came", 0, true});
   LIMBER_ASSIGN(original_.answerer, Answerer::create(model_.graph, source_weights_, model_.backends,
                                                      model_.threads, options_.batch));
-  LIMBER_ASSIGN(const Logits logits, original_.answerer->answer(source_.images));
-  original_.footing = footing_of(logits, source_.labels);
+  LIMBER_ASSIGN(original_.footing, footing_on_source(*original_.net, *original_.answerer));
   net_ = original_.net;
   image_size_ = source_.images.data<float>().size() / source_.labels.size();
   return {};
@@ -104,18 +103,25 @@ void Follower::start_over() {
   answer_as_it_came();
 }
 
+Result<Logits> Follower::answer_by(Runner& runner, const Tensor& images, FollowCounts::Time& time) {
+  const double began = now_seconds();
+  LIMBER_ASSIGN(Logits logits, runner.answerer->answer(images));
+  if (std::exchange(runner.has_answered, true)) {
+    time.frames += static_cast<int64_t>(logits.size());
+    time.seconds += now_seconds() - began;
+  }
+  return logits;
+}
+
 Result<Look> Follower::answer(const Tensor& images) {
   const double began = now_seconds();
   Look look;
-  LIMBER_ASSIGN(look.original, original_.answerer->answer(images));
-  const double original = now_seconds();
-  counts_.by_original_s += original - began;
+  LIMBER_ASSIGN(look.original, answer_by(original_, images, counts_.original));
   look.answers = look.original;
   if (answering_.answerer != nullptr) {
-    LIMBER_ASSIGN(look.answers, answering_.answerer->answer(images));
+    LIMBER_ASSIGN(look.answers, answer_by(answering_, images, counts_.learnt));
     const auto count = static_cast<int64_t>(look.answers.size());
     counts_.by_learnt += count;
-    counts_.by_learnt_s += now_seconds() - original;
     counts_.operations += answering_.net->operations * static_cast<double>(count);
   }
   counts_.answering_s += now_seconds() - began;
@@ -319,7 +325,7 @@ Result<Follower::Runner> Follower::candidate(std::string name) {
 }
 
 Result<Follower::Runner> Follower::runner_of(std::shared_ptr<const Net> net) {
-  Runner runner{std::move(net), nullptr, {}};
+  Runner runner{std::move(net), nullptr, {}, false};
   const Net& of = *runner.net;
   if (remodels()) {
     LIMBER_ASSIGN(runner.answerer,
@@ -426,8 +432,9 @@ Status Follower::set_weights(const WeightSnapshot& weights) {
     if (!weights.weights().contains(name)) model_.weights->erase(name);
   }
   for (const std::string& name : weights.weights().names()) {
-    LIMBER_ASSIGN(Tensor tensor, weights.weights().get(name));
-    model_.weights->set(name, std::move(tensor));
+    LIMBER_ASSIGN(const Tensor tensor, weights.weights().get(name));
+    LIMBER_ASSIGN(Tensor own, tensor.copy());  // the strategy writes it; the snapshot's stay as they are
+    model_.weights->set(name, std::move(own));
   }
   return {};
 }

@@ -81,8 +81,14 @@ struct FollowCounts {
   int64_t frames = 0;
   FrameFaults faults;     // frames that were left out
   int64_t by_learnt = 0;  // that something else answered than the model as it came
-  double by_learnt_s = 0, by_original_s = 0;  // that it took; the second is of all frames
-  double operations = 0;                      // sum of Net::operations over frames `by_learnt`
+  double operations = 0;  // sum of Net::operations over these
+  // What answering takes, but for the first time that a network does.
+  struct Time {
+    int64_t frames = 0;
+    double seconds = 0;
+    double each() const { return frames > 0 ? seconds / static_cast<double>(frames) : 0; }
+  };
+  Time learnt, original;
   int64_t adapted = 0, rejected = 0, rolled_back = 0, returned = 0, failed = 0;
   double answering_s = 0, detecting_s = 0, learning_s = 0, judging_s = 0;
 };
@@ -143,6 +149,7 @@ class Follower {
     std::shared_ptr<const Net> net;
     std::unique_ptr<Answerer> answerer;
     Footing footing;
+    bool has_answered = false;
   };
   // A frame that candidates are judged by.
   struct RecentFrame {
@@ -161,6 +168,7 @@ class Follower {
            const FollowerOptions& options, WeightSnapshot as_it_came, WeightSnapshot now);
   Status start();
   bool remodels() const { return strategy_->remodelled() != nullptr; }
+  static Result<Logits> answer_by(Runner& runner, const Tensor& images, FollowCounts::Time& time);
   Result<Look> answer(const Tensor& images);
   Status take_in(std::span<const float> pixels, const Frame& frame, const std::vector<float>& logits);
   Status detect(const Frame& frame);

@@ -108,13 +108,11 @@ Json seconds_json(const adapt::FollowCounts& counts) {
 
 // Of one image, among those that ran together.
 Json inference_json(const adapt::FollowCounts& counts) {
-  Json out = Json::object(
-      {{"original_s", counts.by_original_s / static_cast<double>(std::max<int64_t>(1, counts.frames))}});
+  Json out = Json::object({{"original_s", counts.original.each()}});
+  if (counts.learnt.frames > 0) out.set("adapted_s", counts.learnt.each());
   if (counts.by_learnt == 0) return out;
-  const auto frames = static_cast<double>(counts.by_learnt);
-  out.set("adapted_s", counts.by_learnt_s / frames);
   out.set("adapted_frames", counts.by_learnt);
-  out.set("operations_share", counts.operations / frames);
+  out.set("operations_share", counts.operations / static_cast<double>(counts.by_learnt));
   return out;
 }
 
@@ -210,11 +208,11 @@ void print_drift(const AdaptResult& result) {
 }
 
 void print_costs(const adapt::FollowCounts& counts) {
-  if (counts.by_learnt == 0) return;
-  const auto learnt = static_cast<double>(counts.by_learnt), all = static_cast<double>(counts.frames);
+  if (counts.learnt.frames == 0) return;
   fmt::print("costs         {} an image, {} as it came ({:.0f} % of the operations); learning {}, judging {}\n",
-             show_seconds(counts.by_learnt_s / learnt), show_seconds(counts.by_original_s / all),
-             100 * counts.operations / learnt, show_seconds(counts.learning_s), show_seconds(counts.judging_s));
+             show_seconds(counts.learnt.each()), show_seconds(counts.original.each()),
+             100 * counts.operations / static_cast<double>(counts.by_learnt), show_seconds(counts.learning_s),
+             show_seconds(counts.judging_s));
 }
 
 void print_faults(const AdaptResult& result) {
@@ -349,9 +347,9 @@ void add_adapt(CommandLine& line) {
                  "How the model learns from what it sees; several with commas between, one after the other, to "
                  "compare; default none");
   arguments.flag("--no-guard", o.unguarded, "Whatever is learnt answers, be it good or bad");
-  arguments.parsed("--size", "PERCENT",
+  arguments.parsed("--operations", "PERCENT",
                    "Of a surrogate: its operations, by those of the model it is cut from; default 25%",
-                   [&](const std::string& text) { return parse_share(text, o.settings.size); });
+                   [&](const std::string& text) { return parse_share(text, o.settings.operations); });
   arguments.flag("--no-write-back", o.no_write_back,
                  "Of a surrogate: what it learns does not go into the model it is cut from");
   arguments.flag("--borders-known", o.borders_known,
@@ -375,7 +373,7 @@ void add_adapt(CommandLine& line) {
       "  limber adapt RUN --stream 'synthetic:clean*500,gaussian-noise@3*500;rounds=3;order=shuffled'\n"
       "  limber adapt RUN --stream 'all@5*500;data=cifar10' --strategy none,bn,tent -o followed\n"
       "  limber report followed -o followed.html\n"
-      "  limber adapt MASTER --stream 'all@5*500;data=cifar10' --strategy surrogate --size 25% -o followed");
+      "  limber adapt MASTER --stream 'all@5*500;data=cifar10' --strategy surrogate --operations 25% -o followed");
 }
 
 }  // namespace limber

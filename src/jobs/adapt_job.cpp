@@ -322,7 +322,7 @@ RunTexts describe(const AdaptJobOptions& options) {
           {"data", options.data},
           {"source-images", fmt::format("{}", options.source_images)},
           {"strategy", options.strategy},
-          {"size", fmt::format("{}", options.settings.size)},
+          {"operations", fmt::format("{}", options.settings.operations)},
           {"write-back", options.settings.write_back ? "on" : "off"},
           {"guard", options.guard ? "on" : "off"},
           {"borders", options.borders_known ? "known" : "found"},

@@ -49,7 +49,7 @@ Made make_alignment(const AdaptedModel& model, const StrategySettings& /*setting
 
 Made make_surrogate(const AdaptedModel& model, const StrategySettings& settings, const Tensor& /*source*/) {
   adapt::SurrogateOptions options;
-  options.budget.operations = settings.size;
+  options.budget.operations = settings.operations;
   if (!settings.write_back) options.write_back = 0;
   options.folder = settings.folder;
   LIMBER_ASSIGN(auto made, adapt::Surrogate::create(model, options));
@@ -85,8 +85,8 @@ const NamedStrategy* find_strategy(const std::string& name) {
 }  // namespace
 
 Status check(const StrategySettings& settings) {
-  if (settings.size > 0 && settings.size <= 1) return {};
-  return invalid("a surrogate of the share {} of the operations; expected more than 0, at most 1", settings.size);
+  if (settings.operations > 0 && settings.operations <= 1) return {};
+  return invalid("a surrogate of the share {} of the operations; expected more than 0, at most 1", settings.operations);
 }
 
 std::vector<std::string> adapt_strategies() {

@@ -11,9 +11,9 @@ namespace limber {
 
 struct StrategySettings {
   // Of a surrogate.
-  double size = 0.25;      // its operations, as a share of the master's
-  bool write_back = true;  // the master learns what it learnt
-  std::string folder;      // where that is kept, and found again; empty: nowhere
+  double operations = 0.25;  // as a share of the master's
+  bool write_back = true;    // the master learns what it learnt
+  std::string folder;        // where that is kept, and found again; empty: nowhere
 };
 Status check(const StrategySettings& settings);
 

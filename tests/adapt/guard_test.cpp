@@ -154,6 +154,16 @@ TEST(Guard, WhatIsKnownByHeartIsJudgedByOtherImages) {
   EXPECT_TRUE(Guard({}).judge(trial).good);
 }
 
+TEST(Guard, RefusesAnswersThatAreNoNumbers) {
+  Logits broken = claims(mixed(100), 9);
+  broken[3][2] = NAN;
+  broken[7][0] = INFINITY;
+  const Trial trial = trial_of(claims(mixed(100), 2), broken);
+  EXPECT_FALSE(Guard({}).judge(trial).good);
+  EXPECT_FALSE(Guard({}).watch(trial).good);
+  EXPECT_EQ(reason(trial), "what it says of 2 of 100 images is no number");
+}
+
 TEST(Guard, SharesAreChecked) {
   EXPECT_TRUE(check(GuardOptions{}).ok());
   const Status wrong = check(GuardOptions{.least_gain = 2});

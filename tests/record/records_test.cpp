@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "record/adapt_records.h"
 #include "record/elastic_records.h"
 #include "record/evaluation.h"
 #include "record/record_file.h"
@@ -77,7 +78,8 @@ class Records : public testing::Test {};
 using RecordTypes =
     testing::Types<StartRecord, ResumeRecord, EventRecord, EpochRecord, TensorsRecord, SurveyRecord,
                    SelectionRecord, ChoiceRecord, EvaluationRecord, SearchRecord, ExitsRecord,
-                   SwitchRecord, FollowedRecord, ServedRecord>;
+                   SwitchRecord, FollowedRecord, ServedRecord, AdaptWindowRecord, AdaptEventRecord,
+                   AdaptEndRecord>;
 TYPED_TEST_SUITE(Records, RecordTypes);
 
 TYPED_TEST(Records, AreReadAsTheyWereWritten) {
