@@ -55,10 +55,23 @@ TEST(Pace, ASpeedUpIsMeasuredByTheFirstUpdates) {
     clock.update(pace, i == 2 ? 5 : 1);  // something disturbed one of them
   }
   ASSERT_TRUE(pace.can_settle());
-  pace.settle(106, 20);
+  pace.settle(100, 20);
   EXPECT_NEAR(pace.whole(), 3 + 9 + 9 + 100 * 1 + 20, 1e-9);
   EXPECT_NEAR(pace.limit(), pace.whole() / 4, 1e-9);
   EXPECT_FALSE(pace.can_settle());
+}
+
+// What a process before this one did is behind, and counted once.
+TEST(Pace, ASpeedUpThatIsMeasuredLateCountsNothingTwice) {
+  HandClock clock;
+  Pace before = clock.pace({.speedup = 2});
+  for (int i = 0; i < 4; ++i) clock.update(before, 1);
+  Pace after = clock.pace({.speedup = 2});
+  ASSERT_TRUE(after.restore(before.note()).ok());
+  for (int i = 0; i < 6; ++i) clock.update(after, 1);
+  ASSERT_TRUE(after.can_settle());
+  after.settle(100 - 10, 0);
+  EXPECT_NEAR(after.whole(), 100, 1e-9);
 }
 
 TEST(Pace, GoesOnWithWhatWasSpent) {
