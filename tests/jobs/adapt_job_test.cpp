@@ -128,7 +128,7 @@ TEST(AdaptJob, StrategiesLearnFromWhatWasScored) {
     const adapt::FollowCounts& counts = (*result)->counts;
     EXPECT_EQ(counts.failed, 0) << name;
     EXPECT_EQ(counts.adapted > 0, name != "none") << name;
-    EXPECT_EQ(counts.by_learnt, name == "none" ? 0 : 50) << name;
+    EXPECT_EQ(counts.by_learnt > 0, name != "none") << name;
     EXPECT_EQ((*result)->score.frozen, (*frozen)->score.frozen) << name;
     EXPECT_EQ((*result)->windows[0].accuracy, (*frozen)->windows[0].accuracy) << "not seen yet";
   }
