@@ -32,7 +32,7 @@ Status check_place(const std::string& path, bool resume) {
   if (!fs::exists(path, ec) || fs::is_empty(path, ec)) return {};
   if (!fs::exists(history_path(path), ec))
     return invalid("{} is not empty; expected a new folder, or one where a stream was followed", path);
-  if (!resume)
+  if (!resume && fs::file_size(history_path(path), ec) > 0)
     return invalid("{} holds a stream that was followed already; resume it or choose another folder", path);
   return {};
 }
@@ -78,17 +78,19 @@ Result<std::unique_ptr<AdaptFolder>> AdaptFolder::open(const std::string& path, 
   LIMBER_ASSIGN(RecordWriter history, RecordWriter::open(history_path(path)));
   std::unique_ptr<AdaptFolder> folder(new AdaptFolder(path, std::move(lock), std::move(history)));
   folder->saved_ = std::move(saved);
-  folder->options_ = options;
-  RunHeader header{.job = "adapt", .options = options, .environment = environment};
+  folder->header_ = {.job = "adapt", .options = options, .environment = environment};
   if (!folder->saved_) {
     fs::remove_all(folder->master_folder(), ec);
-    LIMBER_TRY(folder->add(StartRecord{header}));
     return folder;
   }
-  header.step = folder->saved_->frames;
-  LIMBER_TRY(folder->add(ResumeRecord{header}));
-  LIMBER_TRY(folder->read_history());
+  folder->header_.step = folder->saved_->frames;
   return folder;
+}
+
+Status AdaptFolder::begin() {
+  if (!saved_) return add(StartRecord{header_});
+  LIMBER_TRY(add(ResumeRecord{header_}));
+  return read_history();
 }
 
 Status AdaptFolder::read_history() {
@@ -106,7 +108,7 @@ Status AdaptFolder::read_history() {
 
 Status AdaptFolder::save(const SavedFollower& state) {
   LIMBER_TRY(history_.sync());
-  const StateText text{state.frames, options_, state.follower.text};
+  const StateText text{state.frames, header_.options, state.follower.text};
   return write_safetensors(state_path(path_), {state.follower.tensors, {{"state", format_fields(text)}}});
 }
 

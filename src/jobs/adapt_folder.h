@@ -32,6 +32,9 @@ class AdaptFolder {
 
   // Empty, or not there, unless there is saved().
   std::string master_folder() const { return path_ + "/master"; }
+  // Writes down that it begins, or goes on: once, before anything else is asked for or added. A folder where
+  // nothing ever began is as good as new.
+  Status begin();
   // Where it stood; nothing when it begins.
   const std::optional<SavedFollower>& saved() const { return saved_; }
   // Of what is done.
@@ -53,7 +56,7 @@ class AdaptFolder {
   const FolderLock lock_;
   RecordWriter history_;
   std::optional<SavedFollower> saved_;
-  RunTexts options_;
+  RunHeader header_;
   std::vector<AdaptWindowRecord> windows_;
   std::vector<AdaptEventRecord> events_;
 };

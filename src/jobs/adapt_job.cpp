@@ -428,6 +428,7 @@ Result<std::optional<AdaptResult>> run_adapt(const AdaptJobOptions& asked, const
     options.settings.folder = folder->master_folder();
   }
   LIMBER_ASSIGN(const auto follower, make_follower(options, model, *std::move(study)));
+  if (folder != nullptr) LIMBER_TRY(folder->begin());
   AdaptRun run(options, world, loading_of(options, classifier.input, threads), *follower, folder.get(),
                result);
   LIMBER_TRY(run.run(control));

@@ -280,6 +280,29 @@ TEST(AdaptJob, SourceImagesOfTheirOwn) {
   EXPECT_EQ((*result)->changes[0].frame, 0);
 }
 
+TEST(AdaptJob, AFolderWhereNothingBeganIsAsGoodAsNew) {
+  const Folder folder;
+  constexpr std::string_view kNoNorms = R"(graph "plain" {
+  input %image: f32[N,3,16,16]
+  param %conv.w: f32[8,3,3,3]
+  param %fc.w: f32[10,8]
+  %c: f32[N,8,8,8] = Conv(%image, %conv.w) {dilations=[1,1], pads=[1,1,1,1], strides=[2,2]} "conv"
+  %p: f32[N,8,1,1] = GlobalAveragePool(%c)
+  %f: f32[N,8] = Reshape(%p) {shape=<N,8>}
+  %y: f32[N,10] = Gemm(%f, %fc.w) {trans_b=1} "fc"
+  output %y as "logits"
+})";
+  AdaptJobOptions options = tiny_stream(test::write_tiny(folder, "plain.onnx", 1, kNoNorms),
+                                        "fog@5*100;data=synthetic:size=16,count=600");
+  options.output = folder / "followed";
+  options.strategy = "bn";
+  EXPECT_FALSE(run_adapt(options).ok()) << "there is nothing to normalise";
+  options.strategy = "none";
+  const auto result = run_adapt(options);
+  EXPECT_TRUE(result.ok()) << result.status().message();
+  EXPECT_FALSE(run_adapt(options).ok()) << "now there is";
+}
+
 TEST(AdaptJob, AStopKeepsWhatWasSeen) {
   const Folder folder;
   test::Listener listener;

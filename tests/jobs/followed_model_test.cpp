@@ -125,6 +125,20 @@ TEST_F(FollowedModelTest, AnotherDomainIsNoticedAndLearntFrom) {
   EXPECT_GT(ask(tinted_images(300, 5, Weather::kFog)), before + 0.2);
 }
 
+// One needs images of the source before it begins; what the other cuts is another network.
+TEST_F(FollowedModelTest, AlignmentAndSurrogatesAreFollowed) {
+  for (const char* method : {"align", "surrogate"}) {
+    settings_.adapt.method = method;
+    settings_.adapt.settings.operations = 0.9;
+    follow();
+    ask(tinted_images(400, 6, Weather::kFog));
+    EXPECT_EQ(told("failed"), 0) << method;
+    EXPECT_GE(told("adapted") + told("rejected"), 1) << method;
+    followed_.reset();
+    told_.clear();
+  }
+}
+
 TEST_F(FollowedModelTest, NoiseIsCountedAndNotLearntFrom) {
   follow();
   TintedImages noise = tinted_images(300, 4);
