@@ -296,7 +296,9 @@ TEST(AdaptJob, AFolderWhereNothingBeganIsAsGoodAsNew) {
                                         "fog@5*100;data=synthetic:size=16,count=600");
   options.output = folder / "followed";
   options.strategy = "bn";
-  EXPECT_FALSE(run_adapt(options).ok()) << "there is nothing to normalise";
+  const auto refused = run_adapt(options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_TRUE(contains(refused.status().message(), "normalisation")) << refused.status().message();
   options.strategy = "none";
   const auto result = run_adapt(options);
   EXPECT_TRUE(result.ok()) << result.status().message();
