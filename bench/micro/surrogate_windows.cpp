@@ -131,7 +131,8 @@ struct Row {
   Took first, again, shot_took;  // a window of a new domain up to a first answer, the next window, SHOT
 };
 
-Row measure(const AdaptedModel& master, const Images& window, const Images& scored, const Settings& settings) {
+Row measure(const AdaptedModel& master, const Images& window, const Images& scored,
+            const Settings& settings) {
   Row row;
   row.as_it_came = accuracy(master, scored);
   SurrogateOptions options = options_of(settings);
@@ -159,12 +160,13 @@ Row measure(const AdaptedModel& master, const Images& window, const Images& scor
 }
 
 std::string fields(const Row& sum, double rows) {
-  return fmt::format("\"as_it_came\":{:.1f},\"cut\":{:.1f},\"surrogate\":{:.1f},\"shot\":{:.1f},\"first_s\":{:.2f},"
-                     "\"first_cpu_s\":{:.2f},\"again_s\":{:.2f},\"again_cpu_s\":{:.2f},\"shot_s\":{:.2f},"
-                     "\"shot_cpu_s\":{:.2f}",
-                     sum.as_it_came / rows, sum.cut / rows, sum.surrogate / rows, sum.shot / rows,
-                     sum.first.wall_s / rows, sum.first.cpu_s / rows, sum.again.wall_s / rows,
-                     sum.again.cpu_s / rows, sum.shot_took.wall_s / rows, sum.shot_took.cpu_s / rows);
+  return fmt::format(
+      "\"as_it_came\":{:.1f},\"cut\":{:.1f},\"surrogate\":{:.1f},\"shot\":{:.1f},\"first_s\":{:.2f},"
+      "\"first_cpu_s\":{:.2f},\"again_s\":{:.2f},\"again_cpu_s\":{:.2f},\"shot_s\":{:.2f},"
+      "\"shot_cpu_s\":{:.2f}",
+      sum.as_it_came / rows, sum.cut / rows, sum.surrogate / rows, sum.shot / rows, sum.first.wall_s / rows,
+      sum.first.cpu_s / rows, sum.again.wall_s / rows, sum.again.cpu_s / rows, sum.shot_took.wall_s / rows,
+      sum.shot_took.cpu_s / rows);
 }
 
 void add(const Took& one, Took& to) { to.wall_s += one.wall_s, to.cpu_s += one.cpu_s; }
@@ -191,8 +193,8 @@ int run(const std::string& model, const std::string& data, const Settings& setti
   fmt::print("{{\"families\":[");
   Row sum;
   double rows = 0;
-  for (const Corruption kind : {Corruption::kSpeckleNoise, Corruption::kGaussianBlur, Corruption::kSpatter,
-                                Corruption::kSaturate}) {
+  for (const Corruption kind :
+       {Corruption::kSpeckleNoise, Corruption::kGaussianBlur, Corruption::kSpatter, Corruption::kSaturate}) {
     const auto corrupted = corrupt_dataset(clean, kind, 5, 1);
     const Images scored = take(*corrupted, 5000, count, prepare);
     for (size_t w = 0; w < windows; ++w) {

@@ -152,9 +152,11 @@ void print_master(const MasterOutcome& made) {
   Table table({{"filters", true}, {"operations", true}, {"accuracy", true}, {"by size of weights", true}});
   for (const MasterLevel& level : made.note.levels) {
     table.add({show_percent(level.share), show_percent(level.operations),
-               show_accuracy(level.accuracy, made.note.count), show_accuracy(level.by_size, made.note.count)});
+               show_accuracy(level.accuracy, made.note.count),
+               show_accuracy(level.by_size, made.note.count)});
   }
-  fmt::print("{}accuracies are of {}, without any training of what was cut\n", table.text(), made.note.images);
+  fmt::print("{}accuracies are of {}, without any training of what was cut\n", table.text(),
+             made.note.images);
 }
 
 int stopped_after(double seconds) {

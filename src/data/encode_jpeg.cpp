@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <new>
 // clang-format off: jpeglib.h needs size_t and FILE to be known
-#include <jpeglib.h>
 #include <jerror.h>
+#include <jpeglib.h>
 // clang-format on
 
 namespace limber {

@@ -45,10 +45,9 @@ struct VariantTimes {
   double row_s = 0, head_s = 0;
 };
 
-// The slowest variant, up to the active one, by which the head and those behind it are in time. `times(i)` are
-// those of variant i of `count`, the quickest first. Nothing: the active one, which also answers what is late
-// by any of them when nobody else waits; else that gets the quickest.
-// REQUIRES: count > 0
+// The slowest variant, up to the active one, by which the head and those behind it are in time. `times(i)`
+// are those of variant i of `count`, the quickest first. Nothing: the active one, which also answers what is
+// late by any of them when nobody else waits; else that gets the quickest. REQUIRES: count > 0
 template <typename Times>
 std::optional<size_t> variant_for_head(const QueueHead& head, const VariantTimes& active, size_t count,
                                        const Times& times) {

@@ -177,7 +177,8 @@ void Trainer::look_at_clock() {
   }
   pace_.set_reserve(kEndMargin * (evaluation_s_ + checkpoint_s_));
   if (pace_.can_settle())
-    pace_.settle(total_updates() - state_.step, static_cast<double>(options_.epochs) * (evaluation_s_ + checkpoint_s_));
+    pace_.settle(total_updates() - state_.step,
+                 static_cast<double>(options_.epochs) * (evaluation_s_ + checkpoint_s_));
   if (!pace_.limited()) return;
   length_.total = pace_.expected_updates(state_.step);
   length_.done = std::max(length_.done, pace_.done());  // the end may turn out to need less than was kept

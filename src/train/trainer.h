@@ -92,13 +92,13 @@ struct TrainerInputs {
   std::shared_ptr<Parameters> params;               // optimiser state included when a training goes on
   std::shared_ptr<const Dataset> data, validation;  // the latter may be null
   std::vector<std::shared_ptr<Backend>> backends;
-  RunFolder* folder = nullptr;   // null: neither checkpoints nor history
-  TrainingState state;           // where to go on
-  OptionTexts notes;             // of the checkpoint it goes on from
+  RunFolder* folder = nullptr;                  // null: neither checkpoints nor history
+  TrainingState state;                          // where to go on
+  OptionTexts notes;                            // of the checkpoint it goes on from
   std::function<double()> clock = now_seconds;  // that goes when a test tells it to
   double began = clock();                       // when what time is counted for began
-  OptionTexts options;           // what hooks were asked for; kept beside describe()
-  OptionTexts environment;       // for the history
+  OptionTexts options;                          // what hooks were asked for; kept beside describe()
+  OptionTexts environment;                      // for the history
   std::vector<TrainerHook*> hooks;
   const std::atomic<bool>* stop = nullptr;  // true: end after the step under way, with a checkpoint
 };

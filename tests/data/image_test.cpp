@@ -100,7 +100,8 @@ TEST(EncodeJpeg, ComesBackNearlyAsItWas) {
   for (const int64_t side : {8, 400}) {
     Tensor image = *Tensor::allocate({DType::kU8, {side, side, 3}});
     const auto to = image.data<uint8_t>();
-    for (size_t i = 0; i < to.size(); i += 3) to[i] = to[i + 1] = to[i + 2] = static_cast<uint8_t>(random.below(256));
+    for (size_t i = 0; i < to.size(); i += 3)
+      to[i] = to[i + 1] = to[i + 2] = static_cast<uint8_t>(random.below(256));
     const auto jpeg = encode_jpeg(image, 100);
     ASSERT_TRUE(jpeg.ok()) << jpeg.status().message();
     const auto back = decode_image(bytes_of(*jpeg));

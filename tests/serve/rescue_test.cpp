@@ -36,8 +36,8 @@ TEST(Rescue, WhoCannotBeSavedDoesNotHurryOthers) {
 }
 
 // Of 1, 2 and 4 ms for each row.
-std::optional<size_t> variant(size_t active, double left_s, double turn_s, bool others = true, int64_t rows = 1,
-                              const Slowdown& slowdown = {}) {
+std::optional<size_t> variant(size_t active, double left_s, double turn_s, bool others = true,
+                              int64_t rows = 1, const Slowdown& slowdown = {}) {
   const auto times = [rows](size_t i) {
     const double row_s = 0.001 * static_cast<double>(1 << i);
     return VariantTimes{row_s, row_s * static_cast<double>(rows)};

@@ -27,7 +27,8 @@ constexpr std::array kShares = {0.3, 0.4, 0.5, 0.6, 0.75};
 // Images that decide which units a step keeps, at most: of many, relevance is always the same, and most units
 // would never learn to work in a small network.
 constexpr uint64_t kMostDeciding = 8;
-constexpr double kWarmUp = 0.02;  // of the time, in which the rate grows: the optimiser knows nothing at first
+constexpr double kWarmUp =
+    0.02;  // of the time, in which the rate grows: the optimiser knows nothing at first
 constexpr double kRecent = 0.05;  // weight of a step in the losses that are shown
 
 void softmax(std::span<const float> logits, std::span<float> to) {
@@ -63,8 +64,12 @@ class MasterTrainer {
  public:
   MasterTrainer(const AdaptedModel& model, const AdaptedModel& original, std::shared_ptr<const Dataset> data,
                 const MasterTraining& options)
-      : model_(model), original_(original), data_(std::move(data)), options_(options),
-        random_(options.seed ^ static_cast<uint64_t>(options.seconds_before)), saved_(options.seconds_before) {}
+      : model_(model),
+        original_(original),
+        data_(std::move(data)),
+        options_(options),
+        random_(options.seed ^ static_cast<uint64_t>(options.seconds_before)),
+        saved_(options.seconds_before) {}
 
   Result<MasterTrained> run() {
     LIMBER_TRY(prepare());
@@ -139,9 +144,10 @@ class MasterTrainer {
   Status learn_from(const Batch& batch) {
     LIMBER_TRY(ask_original(batch));
     const double share = over();
-    const double rate = options_.rate * std::min(1.0, share / kWarmUp) * 0.5 *
-                        (1 + std::cos(std::numbers::pi * share));
-    // The whole is to say what the original does, on whatever it is shown; labels would teach it something else.
+    const double rate =
+        options_.rate * std::min(1.0, share / kWarmUp) * 0.5 * (1 + std::cos(std::numbers::pi * share));
+    // The whole is to say what the original does, on whatever it is shown; labels would teach it something
+    // else.
     set_targets(batch, 0);
     LIMBER_TRY(step(all_units(reader_->master().groups), batch, rate, whole_));
     set_targets(batch, options_.label_share);
@@ -150,8 +156,7 @@ class MasterTrainer {
     ++batches_;
     done_.images += batch.size;
     if (options_.progress) {
-      options_.progress(
-          {seconds(), options_.seconds, done_.images, whole_.value_or(0), part_.value_or(0)});
+      options_.progress({seconds(), options_.seconds, done_.images, whole_.value_or(0), part_.value_or(0)});
     }
     return {};
   }
@@ -184,7 +189,8 @@ class MasterTrainer {
                    options_.rate);
     }
     ++done_.steps;
-    lately = lately ? (1 - kRecent) * *lately + kRecent * static_cast<double>(loss) : static_cast<double>(loss);
+    lately =
+        lately ? (1 - kRecent) * *lately + kRecent * static_cast<double>(loss) : static_cast<double>(loss);
     return {};
   }
 

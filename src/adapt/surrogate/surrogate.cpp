@@ -213,9 +213,8 @@ Status Surrogate::cut_for(const Tensor& images, const GateReading& reading) {
 Status Surrogate::train(const Tensor& images, const GateReading& reading) {
   const AdaptedModel& model = current_->network.model;
   LIMBER_ASSIGN(auto statistics, weights_of(model));
-  std::erase_if(statistics, [&](const auto& entry) {
-    return !is_statistic(current_->statistics->norms(), entry.first);
-  });
+  std::erase_if(statistics,
+                [&](const auto& entry) { return !is_statistic(current_->statistics->norms(), entry.first); });
   if (current_->training) LIMBER_TRY(current_->training->run(images, reading.probabilities));
   LIMBER_TRY(put(statistics, *model.weights));
   const double prior = current_->prior, count = static_cast<double>(images.shape().dim(0));
@@ -273,9 +272,10 @@ Status Surrogate::open_state() {
 
 Status Surrogate::restore(const MasterState& state) {
   if (state.spread != options_.knowledge.spread) {
-    return invalid("what was learnt has a spread of {}, not {}; ask for the same, or delete the folder to begin "
-                   "anew",
-                   state.spread, options_.knowledge.spread);
+    return invalid(
+        "what was learnt has a spread of {}, not {}; ask for the same, or delete the folder to begin "
+        "anew",
+        state.spread, options_.knowledge.spread);
   }
   for (const auto& [name, tensor] : state.weights) {
     const auto known = origin_.find(name);

@@ -9,10 +9,10 @@
 namespace limber::adapt {
 
 struct SurrogateTraining {
-  // Each over the whole window; 0: statistics alone are adapted. Of 10 and 20 steps at 1e-3 to 3e-2 these were
+  // Each over the whole window; 0: statistics alone are adapted. Of 5 to 20 steps at 1e-3 to 3e-2 these were
   // best on the tuning families (docs/adaptation-surrogates.md): more of either learns the window by heart.
-  int steps = 10;
-  double rate = 3e-3, momentum = 0.9, decay = 1e-3;
+  int steps = 5;
+  double rate = 1e-3, momentum = 0.9, decay = 1e-3;
   // Only the filters that hold this share of the gradients are trained; see choose_filters().
   double filter_share = 0.8;
   // Beside the information in the predictions, so much of the cross entropy with those of the master: it is

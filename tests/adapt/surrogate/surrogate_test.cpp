@@ -15,7 +15,8 @@ SurrogateOptions some_options() {
   return options;
 }
 
-std::unique_ptr<Surrogate> make(const AdaptedModel& master, const SurrogateOptions& options = some_options()) {
+std::unique_ptr<Surrogate> make(const AdaptedModel& master,
+                                const SurrogateOptions& options = some_options()) {
   auto made = Surrogate::create(master, options);
   EXPECT_TRUE(made.ok()) << made.status().message();
   return made.ok() ? *std::move(made) : nullptr;
@@ -109,7 +110,8 @@ TEST(Surrogate, WhatIsLearntBehindAGateThatIsNearlyShutHardlyMovesTheMaster) {
   for (size_t i = 0; i < before.data<float>().size(); ++i) {
     const double learnt = small.data<float>()[i] - 0.01F * before.data<float>()[i];
     moved += std::abs(learnt);
-    EXPECT_NEAR(after.data<float>()[i] - before.data<float>()[i], 0.16 * learnt, 1e-5 + 0.01 * std::abs(learnt));
+    EXPECT_NEAR(after.data<float>()[i] - before.data<float>()[i], 0.16 * learnt,
+                1e-5 + 0.01 * std::abs(learnt));
   }
   EXPECT_GT(moved, 1e-4);
 }
@@ -134,7 +136,8 @@ TEST(Surrogate, WhatIsCutAfterwardsKnowsWhatWasLearnt) {
     const auto whole = in(model_bytes(master).at(name));
     size_t found = 0;
     const auto small = in(learnt.at(name));
-    for (const int64_t x : small) found += whole.contains(x) || whole.contains(x - 1) || whole.contains(x + 1);
+    for (const int64_t x : small)
+      found += whole.contains(x) || whole.contains(x - 1) || whole.contains(x + 1);
     EXPECT_EQ(found, small.size()) << name;
   }
 }

@@ -103,8 +103,8 @@ TEST(ExitLayer, GradientsAreDifferenceQuotients) {
     }
     const std::vector<std::string> names = {"exit/a/classifier.weight", "exit/a/classifier.bias",
                                             "exit/a/first.pointwise.weight"};
-    const auto session = session_of(
-        test::with_gradients(*with_dropout(exit.graph), names, kExitBatch), p.model.params);
+    const auto session =
+        session_of(test::with_gradients(*with_dropout(exit.graph), names, kExitBatch), p.model.params);
     Random random(5);
     draw_dropout(random, 0.5, session->input(1).data<float>());
     const auto loss = [&] { return static_cast<double>(answer_of(*session)[0]); };
