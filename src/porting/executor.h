@@ -14,7 +14,7 @@ namespace limber {
 struct Ported {
   Model model;              // as it is exported, normalisation as in training
   std::string variant;      // of an elastic model, as print() has it; else empty
-  ModelCost cost;
+  PortCost cost;
   std::optional<double> accuracy;  // nothing: nobody has judged it yet
 };
 
@@ -27,12 +27,12 @@ class Executor {
   // The model itself, which all goals begin with in the end.
   virtual const Ported& root() const = 0;
   // The least that can be reached of each constraint alone.
-  virtual Result<ModelCost> least(const DeviceProfile& device) = 0;
+  virtual Result<PortCost> least(const DeviceProfile& device) = 0;
 
   // A goal begins, with what was made for another or the root. REQUIRES: `parent` outlives the goal
   virtual Status init(const Goal& goal, const Ported& parent) = 0;
   // Of what there is now.
-  virtual Result<ModelCost> measure() = 0;
+  virtual Result<PortCost> measure() = 0;
   // A step towards the limits; constraints matter by their weights, and one of weight 0 is kept already.
   // kInvalidArgument when there is nothing nearer; kResourceExhausted when it was stopped.
   virtual Status adjust(const Figures& limits, const Figures& weights) = 0;

@@ -50,7 +50,7 @@ class FiltersExecutor : public Executor {
   }
 
   const Ported& root() const override { return root_; }
-  Result<ModelCost> least(const DeviceProfile& /*device*/) override { return least_; }
+  Result<PortCost> least(const DeviceProfile& /*device*/) override { return least_; }
 
   Status init(const Goal& goal, const Ported& parent) override {
     goal_ = &goal;
@@ -60,13 +60,13 @@ class FiltersExecutor : public Executor {
     return {};
   }
 
-  Result<ModelCost> measure() override { return cost_of(shop_, model_); }
+  Result<PortCost> measure() override { return cost_of(shop_, model_); }
 
   Status adjust(const Figures& limits, const Figures& weights) override {
     const ChannelGroups groups = channel_groups(model_.graph);
     LIMBER_ASSIGN(const auto penalties, penalties_of(groups, weights));
     if (options_.step_images > 0) LIMBER_TRY(make_sparse(groups, penalties));
-    LIMBER_ASSIGN(const ModelCost cost, measure());
+    LIMBER_ASSIGN(const PortCost cost, measure());
     Figures aim = figures_of(cost, goal_->device);
     for (size_t i = 0; i < kConstraints; ++i)
       aim[i] = weights[i] > 0 ? std::max(limits[i], options_.shrink * aim[i]) : limits[i];
@@ -187,7 +187,7 @@ class FiltersExecutor : public Executor {
   const Workshop& shop_;
   const FiltersOptions options_;
   Ported root_;
-  ModelCost least_;
+  PortCost least_;
   const Goal* goal_ = nullptr;
   const Ported* parent_ = nullptr;
   Model model_;

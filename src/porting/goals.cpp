@@ -30,7 +30,7 @@ Figures limits_of(const Goal& goal) {
           goal.targets.parameters.value_or(kInfinite)};
 }
 
-Figures figures_of(const ModelCost& cost, const DeviceProfile& device) {
+Figures figures_of(const PortCost& cost, const DeviceProfile& device) {
   return {device.latency(cost), cost.memory, cost.parameters};
 }
 
@@ -51,7 +51,7 @@ Bounds bounds_of(const Goal& goal) {
   return {latency * goal.device.operations_per_s, latency * goal.device.bytes_per_s, memory, parameters};
 }
 
-Bounds bounds_of(const ModelCost& cost) {
+Bounds bounds_of(const PortCost& cost) {
   return {cost.operations, cost.moved_bytes, cost.memory, cost.parameters};
 }
 

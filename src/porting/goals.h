@@ -18,7 +18,7 @@ namespace limber {
 inline constexpr double kParameterBytes = sizeof(float);
 
 // What a model takes, on whatever device.
-struct ModelCost {
+struct PortCost {
   double operations = 0;   // of one run; a multiply-add counts two
   double moved_bytes = 0;  // of one run: what operators read and write
   double memory = 0;       // bytes of a run: parameters and what lies between layers
@@ -33,7 +33,7 @@ struct DeviceProfile {
   bool here = false;  // this machine: its figures come from a measurement, and so do latencies
 
   // Of one sample: everything is computed, and everything is moved, one after the other.
-  double latency(const ModelCost& cost) const {
+  double latency(const PortCost& cost) const {
     return cost.operations / operations_per_s + cost.moved_bytes / bytes_per_s;
   }
 };
@@ -63,7 +63,7 @@ std::string show_figure(Constraint constraint, double value);
 // By constraint. A device's own memory is a limit like a target's.
 using Figures = std::array<double, kConstraints>;
 Figures limits_of(const Goal& goal);  // infinite: none
-Figures figures_of(const ModelCost& cost, const DeviceProfile& device);
+Figures figures_of(const PortCost& cost, const DeviceProfile& device);
 // Within all limits, up to the rounding of sums.
 bool keeps(const Figures& figures, const Figures& limits);
 
@@ -73,7 +73,7 @@ bool keeps(const Figures& figures, const Figures& limits);
 inline constexpr size_t kBounds = 4;  // operations, traffic, memory, parameters
 using Bounds = std::array<double, kBounds>;
 Bounds bounds_of(const Goal& goal);  // infinite: none
-Bounds bounds_of(const ModelCost& cost);
+Bounds bounds_of(const PortCost& cost);
 
 // Untrusted. kInvalidArgument with the path of the first thing that is wrong: "goals[3].targets.latency: ..".
 // `read_profile` gives the text of a measured profile that the file refers to by name.

@@ -20,7 +20,7 @@ std::string out_of_reach(const Goal& goal, size_t constraint, double limit, doub
 
 // The first limit that not even the smallest model keeps; empty: each can be reached, at least alone.
 Result<std::string> check_reach(Executor& executor, const Goal& goal) {
-  LIMBER_ASSIGN(const ModelCost least, executor.least(goal.device));
+  LIMBER_ASSIGN(const PortCost least, executor.least(goal.device));
   const Figures limits = limits_of(goal), figures = figures_of(least, goal.device);
   for (size_t i = 0; i < kConstraints; ++i) {
     Figures one = {};
@@ -56,7 +56,7 @@ class Way {
 
  private:
   Result<Figures> figures() {
-    LIMBER_ASSIGN(const ModelCost cost, executor_.measure());
+    LIMBER_ASSIGN(const PortCost cost, executor_.measure());
     return figures_of(cost, goal_.device);
   }
 

@@ -37,9 +37,9 @@ class SupernetExecutor : public Executor {
 
   const Ported& root() const override { return root_; }
 
-  Result<ModelCost> least(const DeviceProfile& device) override {
-    LIMBER_ASSIGN(ModelCost least, cost(cheapest(space_for(device, Constraint::kLatency))));
-    LIMBER_ASSIGN(const ModelCost small, cost(cheapest(space_for(device, Constraint::kParameters))));
+  Result<PortCost> least(const DeviceProfile& device) override {
+    LIMBER_ASSIGN(PortCost least, cost(cheapest(space_for(device, Constraint::kLatency))));
+    LIMBER_ASSIGN(const PortCost small, cost(cheapest(space_for(device, Constraint::kParameters))));
     least.parameters = small.parameters;
     least.memory = least_memory_;
     return least;
@@ -52,7 +52,7 @@ class SupernetExecutor : public Executor {
     return {};
   }
 
-  Result<ModelCost> measure() override { return cost(variant_); }
+  Result<PortCost> measure() override { return cost(variant_); }
 
   Status adjust(const Figures& limits, const Figures& weights) override {
     const bool size_first = weights[index_of(Constraint::kLatency)] <
@@ -103,11 +103,11 @@ class SupernetExecutor : public Executor {
     return own_copy_of(made);
   }
 
-  Result<ModelCost> cost(const Variant& variant) {
+  Result<PortCost> cost(const Variant& variant) {
     const std::string name = print(model_, variant);
     if (const auto found = costs_.find(name); found != costs_.end()) return found->second;
     LIMBER_ASSIGN(const Model made, network(variant));
-    LIMBER_ASSIGN(const ModelCost cost, limber::cost_of(shop_, made));
+    LIMBER_ASSIGN(const PortCost cost, limber::cost_of(shop_, made));
     return costs_[name] = cost;
   }
 
@@ -126,7 +126,7 @@ class SupernetExecutor : public Executor {
   Status count_work() {
     LatencyTable table;
     for (const Block& block : model_.blocks) {
-      std::vector<ModelCost>& costs = work_.emplace_back();
+      std::vector<PortCost>& costs = work_.emplace_back();
       for (const Alternative& one : block.alternatives) {
         LIMBER_ASSIGN(const GraphCost cost, limber::cost_of(one.graph));
         costs.push_back({.operations = cost.flops, .moved_bytes = cost.moved_bytes});
@@ -199,7 +199,7 @@ class SupernetExecutor : public Executor {
     sums[index_of(Constraint::kMemory)] = std::numeric_limits<double>::infinity();
     for (const Scored& one : known_) {
       LIMBER_ASSIGN(const GraphCost graph, limber::cost_of(model_, one.variant));
-      const ModelCost cost{graph.flops, graph.moved_bytes, 0,
+      const PortCost cost{graph.flops, graph.moved_bytes, 0,
                            static_cast<double>(graph.parameter_bytes) / kParameterBytes};
       const Figures figures = figures_of(cost, goal_->device);
       if (keeps(figures, sums)) within.emplace_back(figures, &one);
@@ -211,7 +211,7 @@ class SupernetExecutor : public Executor {
     double least = std::numeric_limits<double>::infinity();
     for (const auto& [figures, one] : within) {
       if (compiled++ == kCompiled) break;
-      LIMBER_ASSIGN(const ModelCost whole, cost(one->variant));
+      LIMBER_ASSIGN(const PortCost whole, cost(one->variant));
       least = std::min(least, whole.memory);
       if (!keeps(figures_of(whole, goal_->device), limits)) continue;
       variant_ = one->variant;
@@ -247,8 +247,8 @@ class SupernetExecutor : public Executor {
 
   Result<double> smallest_memory() {
     const DeviceProfile any{.operations_per_s = 1, .bytes_per_s = 1};
-    LIMBER_ASSIGN(const ModelCost small, cost(cheapest(space_for(any, Constraint::kParameters))));
-    LIMBER_ASSIGN(const ModelCost fast, cost(cheapest(space_for(any, Constraint::kLatency))));
+    LIMBER_ASSIGN(const PortCost small, cost(cheapest(space_for(any, Constraint::kParameters))));
+    LIMBER_ASSIGN(const PortCost fast, cost(cheapest(space_for(any, Constraint::kLatency))));
     return std::min(small.memory, fast.memory);
   }
 
@@ -259,9 +259,9 @@ class SupernetExecutor : public Executor {
   Ported root_;
   double least_memory_ = 0;
   SearchSpace space_;                        // without seconds
-  std::vector<std::vector<ModelCost>> work_;  // by block and alternative
+  std::vector<std::vector<PortCost>> work_;  // by block and alternative
   std::vector<Scored> known_;          // on any device: seconds are not looked at
-  std::map<std::string, ModelCost> costs_;  // by variant
+  std::map<std::string, PortCost> costs_;  // by variant
   const Goal* goal_ = nullptr;
   const Ported* parent_ = nullptr;
   Variant variant_;

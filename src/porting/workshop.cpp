@@ -33,10 +33,10 @@ Result<double> memory_of(const Workshop& shop, const Model& model) {
   return static_cast<double>(plan->arena_bytes + cost.parameter_bytes);
 }
 
-Result<ModelCost> cost_of(const Workshop& shop, const Model& model) {
+Result<PortCost> cost_of(const Workshop& shop, const Model& model) {
   LIMBER_ASSIGN(const GraphCost cost, cost_of(model.graph));
   LIMBER_ASSIGN(const double memory, memory_of(shop, model));
-  return ModelCost{cost.flops, cost.moved_bytes, memory,
+  return PortCost{cost.flops, cost.moved_bytes, memory,
                    static_cast<double>(cost.parameter_bytes) / kParameterBytes};
 }
 

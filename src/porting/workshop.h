@@ -27,7 +27,7 @@ Result<Model> own_copy_of(const Model& model);
 
 // Of one sample, compiled for this machine.
 Result<double> memory_of(const Workshop& shop, const Model& model);
-Result<ModelCost> cost_of(const Workshop& shop, const Model& model);
+Result<PortCost> cost_of(const Workshop& shop, const Model& model);
 
 // The first `images` of the data in an order drawn by `seed`, or all when it is 0, for `epochs`. The
 // parameters of `model` are those that are trained.
