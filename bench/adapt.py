@@ -280,8 +280,8 @@ def measure_drift(bench: Bench) -> dict[str, Any]:
 
 def measure_master(bench: Bench, world: World) -> dict[str, Any]:
     """What `elastify --gates` noted about the accuracy at each share of the filters."""
-    info = json.loads((bench.master(world) / "manifest.json").read_text())
-    return {"levels": info.get("gates", {}).get("levels", []), "seconds": bench.seconds}
+    manifest = json.loads((bench.master(world) / "manifest.json").read_text())
+    return {**json.loads(manifest["notes"]["master"]), "asked_s": bench.seconds}
 
 
 def summarise(results: dict[str, Any]) -> dict[str, Any]:
@@ -358,7 +358,11 @@ def main() -> int:
             results["drift"] = measure_drift(bench)
         if "serve" in parts:
             results["serve"] = adapting.serve_ratio(
-                bench.limber, adapting.model(worlds[0].model), bench.work, 10.0 if bench.quick else 30.0
+                bench.limber,
+                adapting.model(worlds[0].model),
+                adapting.DATA / "cifar10" / "test",
+                8.0 if bench.quick else 30.0,
+                1 if bench.quick else 3,
             )
     results["summary"] = summarise(results)
     results["seconds"] = time.monotonic() - start

@@ -24,8 +24,9 @@ FrameFault fault_of(std::span<const float> image, const Frame& frame);
 
 struct FrameFaults {
   int64_t not_a_number = 0, flat = 0, noise = 0;
+  int64_t unreadable = 0;  // of which there are no pixels at all
   void count(FrameFault fault);
-  int64_t all() const { return not_a_number + flat + noise; }
+  int64_t all() const { return not_a_number + flat + noise + unreadable; }
 };
 
 struct GuardOptions {
@@ -51,9 +52,10 @@ struct Footing {
 };
 Footing footing_of(const Logits& logits, std::span<const int64_t> labels);
 
-// Two networks on the same images.
+// Two networks on the same images. Where the candidate says what is no number, nothing else is known.
 struct Comparison {
   int64_t frames = 0;
+  int64_t no_numbers = 0;              // of them, that the candidate answers by what is no number
   double original = 0, candidate = 0;  // mean calibrated probability of the claimed class
   double gain_error = 0;               // standard error of their difference
   double sure_agreement = 1;           // share of images that the model as it came is sure of, of which both say the same

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -60,7 +61,7 @@ AdaptSummary summarise(const AdaptLog& log) {
   for (const AdaptWindowRecord& window : log.windows) {
     const auto frames = static_cast<double>(window.frames);
     sum.frames += window.frames;
-    if (!window.labelled) continue;
+    if (!window.counts()) continue;
     sum.labelled += window.frames;
     sum.accuracy += frames * window.accuracy;
     sum.frozen += frames * window.frozen;
@@ -82,6 +83,20 @@ AdaptSummary summarise(const AdaptLog& log) {
 bool is_adapt_run(const std::string& path) {
   const auto history = read_records(path + "/history.jsonl");
   return history.ok() && !history->lines.empty() && history->lines.front().job == "adapt";
+}
+
+std::vector<std::string> adapt_runs_in(const std::string& path) {
+  std::vector<std::string> runs;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(path, ignored)) {
+    if (entry.is_directory(ignored) && is_adapt_run(entry.path().string())) runs.push_back(entry.path().string());
+  }
+  const auto key = [](const std::string& run) {
+    const std::string name = std::filesystem::path(run).filename().string();
+    return std::pair(name != "none", name);
+  };
+  std::sort(runs.begin(), runs.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  return runs;
 }
 
 AdaptLog parse_adapt_history(std::string_view text, const std::string& file) {

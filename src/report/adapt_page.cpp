@@ -37,7 +37,7 @@ std::vector<PlotPoint> line_of(const AdaptLog& run, const char* what, const Valu
     double sum = 0, frames = 0;
     for (size_t i = begin; i < std::min(begin + each, run.windows.size()); ++i) {
       const AdaptWindowRecord& window = run.windows[i];
-      if (!window.labelled) continue;
+      if (!window.counts()) continue;
       sum += static_cast<double>(window.frames) * value(window);
       frames += static_cast<double>(window.frames);
     }
@@ -115,7 +115,7 @@ std::string estimate_plot(const AdaptLog& run) {
                    .y = {.label = "true, %", .low = 0, .high = 100},
                    .colour = 0};
   for (const AdaptWindowRecord& window : run.windows) {
-    if (window.labelled && !window.mixed)
+    if (window.counts() && !window.mixed)
       plot.points.push_back({100 * window.estimate, 100 * window.accuracy,
                              fmt::format("{}, before frame {}", window.domain, window.step)});
   }
@@ -144,7 +144,7 @@ HtmlTable runs_table(const std::vector<AdaptLog>& runs) {
         {run.name, run.option("strategy") + (run.option("guard") == "off" ? ", unguarded" : ""),
          fmt::format("{}", sum.frames), labelled ? percent_text(sum.accuracy) : "",
          labelled ? percent_text(sum.frozen) : "", labelled ? gain_text(sum.accuracy - sum.frozen) : "",
-         run.end ? fmt::format("{:.1f}", 100 * run.end->worst_below_frozen) : "",
+         run.end && run.end->worst_below_frozen ? fmt::format("{:.1f}", 100 * *run.end->worst_below_frozen) : "-",
          labelled ? fmt::format("{:.1f}", 100 * sum.estimate_error) : "", fmt::format("{}", sum.alarms),
          fmt::format("{}", sum.adapted), fmt::format("{}", sum.rejected), fmt::format("{}", sum.rolled_back),
          fmt::format("{}", sum.returned)});
@@ -161,7 +161,7 @@ HtmlTable domains_table(const std::vector<AdaptLog>& runs) {
   for (size_t i = 0; i < runs.size(); ++i) {
     table.columns.push_back({.title = label_of(runs[i], runs), .right = true});
     for (const AdaptWindowRecord& window : runs[i].windows) {
-      if (!window.labelled || window.mixed) continue;
+      if (!window.counts() || window.mixed) continue;
       if (std::find(order.begin(), order.end(), window.domain) == order.end()) order.push_back(window.domain);
       AdaptSummary& sum = sums[i][window.domain];
       const auto frames = static_cast<double>(window.frames);

@@ -9,13 +9,13 @@
 namespace limber::adapt {
 namespace {
 
-constexpr size_t kClasses = 10;
+constexpr size_t kGuardClasses = 10;
 
 // Rows that claim these classes, each with this logit more than all others.
 Logits claims(const std::vector<size_t>& classes, float margin) {
   Logits logits;
   for (const size_t c : classes) {
-    logits.emplace_back(kClasses, 0.F);
+    logits.emplace_back(kGuardClasses, 0.F);
     logits.back()[c] = margin;
   }
   return logits;
@@ -23,7 +23,7 @@ Logits claims(const std::vector<size_t>& classes, float margin) {
 
 std::vector<size_t> mixed(size_t count) {
   std::vector<size_t> classes;
-  for (size_t i = 0; i < count; ++i) classes.push_back(i % kClasses);
+  for (size_t i = 0; i < count; ++i) classes.push_back(i % kGuardClasses);
   return classes;
 }
 
@@ -50,7 +50,7 @@ TEST(FrameFaults, OnlyWhatCannotBeAPictureIsOne) {
     const size_t x = i % 32, y = i / 32 % 32;
     picture[i] = std::sin(static_cast<float>(x) / 6) + std::cos(static_cast<float>(y) / 9);
   }
-  const std::vector<float> logits(kClasses, 0.F);
+  const std::vector<float> logits(kGuardClasses, 0.F);
   const auto fault = [&](const std::vector<float>& image) {
     return fault_of(image, frame_of(image, 3, 32, 32, logits));
   };
@@ -84,8 +84,8 @@ TEST(Footing, TemperatureUndoesWhatMakesSurer) {
   std::vector<int64_t> labels;
   for (int i = 0; i < 500; ++i) {
     std::vector<float>& row = logits.emplace_back();
-    for (size_t c = 0; c < kClasses; ++c) row.push_back(static_cast<float>(random.normal()));
-    labels.push_back(static_cast<int64_t>(random.below(kClasses)));
+    for (size_t c = 0; c < kGuardClasses; ++c) row.push_back(static_cast<float>(random.normal()));
+    labels.push_back(static_cast<int64_t>(random.below(kGuardClasses)));
     row[static_cast<size_t>(labels.back())] += 2;
   }
   Logits inflated = logits;
@@ -137,7 +137,7 @@ TEST(Guard, RefusesWhatForgotTheSourceOrContradictsWhatIsSure) {
   EXPECT_FALSE(Guard({}).judge(forgetful).good);
   EXPECT_NE(reason(forgetful).find("80.0 % of the kept source images"), std::string::npos) << reason(forgetful);
   std::vector<size_t> others = mixed(100);
-  for (size_t i = 0; i < 60; ++i) others[i] = (others[i] + 1) % kClasses;
+  for (size_t i = 0; i < 60; ++i) others[i] = (others[i] + 1) % kGuardClasses;
   const Trial contrary = trial_of(claims(mixed(100), 5), claims(others, 9));
   EXPECT_FALSE(Guard({}).judge(contrary).good);
   EXPECT_NE(reason(contrary).find("contradicts 60 %"), std::string::npos) << reason(contrary);

@@ -101,7 +101,7 @@ TEST(AdaptJob, ScoresEveryWindowAndNoticesNoise) {
   ASSERT_TRUE(found.changes[0].delay);
   EXPECT_LT(*found.changes[0].delay, 100);
   EXPECT_EQ(found.alarm_score.false_alarms, 0);
-  EXPECT_EQ(found.adaptations, 0);
+  EXPECT_EQ(found.counts.adapted, 0);
   EXPECT_EQ(listener.stage, "following the stream");
 }
 
@@ -115,8 +115,8 @@ TEST(AdaptJob, StrategiesLearnFromWhatWasScored) {
     options.strategy = name;
     const auto result = run_adapt(options);
     ASSERT_TRUE(result.ok()) << name << ": " << result.status().message();
-    EXPECT_EQ((*result)->failures, 0) << name;
-    EXPECT_EQ((*result)->adaptations > 0, name != "none") << name;
+    EXPECT_EQ((*result)->counts.failed, 0) << name;
+    EXPECT_EQ((*result)->counts.adapted > 0, name != "none") << name;
     EXPECT_EQ((*result)->score.frozen, (*frozen)->score.frozen) << name;
     EXPECT_EQ((*result)->windows[0].accuracy, (*frozen)->windows[0].accuracy) << "not seen yet";
   }
