@@ -70,7 +70,7 @@ TEST(AdaptScore, TheWorstSpanIsFound) {
       for (size_t k = i; k < i + 5; ++k) lost += (windows[k].frozen - windows[k].accuracy) / 5;
       worst = std::max(worst, lost);
     }
-    EXPECT_NEAR(score_windows(windows, 500).worst_below_frozen, worst, 1e-12);
+    EXPECT_NEAR(score_windows(windows, 500).worst_below_frozen.value_or(-1), worst, 1e-12);
   }
 }
 
