@@ -63,6 +63,8 @@ void print_json(const PortOutcome& outcome) {
                            {"known", outcome.known},
                            {"judged_on", outcome.images.text()},
                            {"model_measured_s", outcome.model_s},
+                           {"model_operations", outcome.model.operations},
+                           {"model_moved_bytes", outcome.model.moved_bytes},
                            {"model_parameters", outcome.model.parameters},
                            {"model_memory_bytes", outcome.model.memory},
                            {"tree_s", outcome.tree_s},
@@ -81,6 +83,10 @@ std::string within(Constraint constraint, double value, const std::optional<doub
   return limit ? shown + " of " + show_figure(constraint, *limit) : shown;
 }
 
+std::string asked(Constraint constraint, const std::optional<double>& limit) {
+  return limit ? "of " + show_figure(constraint, *limit) : "";
+}
+
 void print_tree(const PortOutcome& outcome) {
   Table table({{"goal"}, {"device"}, {"promised"}, {"here", true}, {"memory"}, {"parameters"}, {"accuracy", true},
                {"took", true}});
@@ -97,7 +103,9 @@ void print_tree(const PortOutcome& outcome) {
                              within(Constraint::kParameters, r.parameters, r.parameters_limit),
                              r.accuracy ? show_percent(*r.accuracy) : "", show_seconds(r.seconds)});
     } else {
-      row.insert(row.end(), {entry.done ? "refused" : "not done", "", "", "", "", ""});
+      row.insert(row.end(), {asked(Constraint::kLatency, r.latency_limit), entry.done ? "refused" : "to do",
+                             asked(Constraint::kMemory, r.memory_limit),
+                             asked(Constraint::kParameters, r.parameters_limit), "", ""});
     }
     table.add(row);
   }

@@ -16,6 +16,9 @@ namespace {
 // training can repair so much.
 constexpr double kMostOfGroup = 0.5;
 
+// Of shrinking, in natural logarithms, after which all epochs of training are due: half of something is gone.
+constexpr double kWholeWay = 0.69;
+
 using KeptUnits = std::vector<std::vector<int64_t>>;
 
 // A unit that may go, and how little is lost with it for what is gained.
@@ -79,7 +82,7 @@ class FiltersExecutor : public Executor {
   Result<Ported> finish() override {
     if (steps_ == 0) return *parent_;
     tell("training");
-    LIMBER_TRY(train(shop_, model_, {.epochs = options_.epochs, .seed = options_.seed}));
+    LIMBER_TRY(repair());
     Ported done{.model = model_};
     LIMBER_ASSIGN(done.cost, measure());
     LIMBER_ASSIGN(done.accuracy, accuracy_of(shop_, model_));
@@ -89,6 +92,20 @@ class FiltersExecutor : public Executor {
  private:
   void tell(std::string_view what) const {
     if (options_.progress) options_.progress(what);
+  }
+
+  // Training as long as the way from the parent was: what was made for that one has learnt already.
+  Status repair() {
+    LIMBER_ASSIGN(const PortCost cost, measure());
+    const Figures before = figures_of(parent_->cost, goal_->device), after = figures_of(cost, goal_->device);
+    double way = 0;
+    for (size_t i = 0; i < kConstraints; ++i) way = std::max(way, std::log(before[i] / after[i]));
+    const double epochs = static_cast<double>(options_.epochs) * std::min(1.0, way / kWholeWay);
+    TrainingRun run{.epochs = static_cast<int64_t>(std::ceil(epochs)), .seed = options_.seed};
+    if (run.epochs < 1) return {};
+    const double images = epochs / static_cast<double>(run.epochs) * static_cast<double>(shop_.data->size());
+    run.images = std::max<size_t>(1, static_cast<size_t>(std::ceil(images)));
+    return train(shop_, model_, run);
   }
 
   // What a graph takes on the goal's device, as far as that can be told without compiling it.

@@ -12,7 +12,7 @@ namespace limber {
 struct FiltersOptions {
   double shrink = 0.8;       // of what is above its limit so much is left after a step, at least
   double step_images = 0.5;  // share of the images that is trained on in a step
-  int64_t epochs = 3;        // of training once the limits are kept
+  int64_t epochs = 3;        // of training once the limits are kept, where half or more is gone; else less
   double sparsity = 0.3;     // share of its mean that the costliest group's scales lose in a step's training
   uint64_t seed = 0;
   std::function<void(std::string_view what)> progress;

@@ -8,28 +8,72 @@
 
 namespace limber {
 
-GoalTree::GoalTree(const Bounds& root, std::span<const Bounds> goals)
-    : parents_(goals.size(), kRoot), ways_(goals.size(), 0) {
+namespace {
+
+constexpr double kNoWay = std::numeric_limits<double>::infinity();
+
+using Columns = std::array<std::vector<double>, kBounds>;
+
+// The shortest of the ways from the first `count` goals, and the first goal it is from. `ways` is room for them.
+struct Shortest {
+  double way = kNoWay;
+  size_t from = 0;
+};
+Shortest shortest_way(const Columns& own, const Columns& reached, size_t count, const Bounds& to,
+                      std::vector<double>& ways) {
+  ways.assign(count, 0);
+  double* const way = ways.data();
   for (size_t d = 0; d < kBounds; ++d) {
-    root_[d] = std::log(root[d]);
-    for (const Bounds& goal : goals) {
-      own_[d].push_back(std::log(goal[d]));
-      reached_[d].push_back(std::min(own_[d].back(), root_[d]));
+    const double *const has = own[d].data(), *const gets = reached[d].data();
+    const double needs = to[d];
+    for (size_t i = 0; i < count; ++i) {
+      const double shrinks = has[i] >= needs ? gets[i] - needs : kNoWay;
+      way[i] = way[i] > shrinks ? way[i] : shrinks;
     }
   }
+  const auto least = std::min_element(ways.begin(), ways.end());
+  if (least == ways.end()) return {};
+  return {*least, static_cast<size_t>(least - ways.begin())};
+}
+
+}  // namespace
+
+void GoalTree::append(const Bounds& goal) {
+  for (size_t d = 0; d < kBounds; ++d) {
+    own_[d].push_back(std::log(goal[d]));
+    reached_[d].push_back(std::min(own_[d].back(), root_[d]));
+  }
+  parents_.push_back(kRoot);
+  ways_.push_back(way_from_root(size() - 1));
+}
+
+GoalTree::GoalTree(const Bounds& root, std::span<const Bounds> goals) {
+  for (size_t d = 0; d < kBounds; ++d) root_[d] = std::log(root[d]);
+  for (const Bounds& goal : goals) append(goal);
   // Looser ones come first, so only those before a goal can be its parent; equal ones form a chain.
   std::vector<size_t> order(goals.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return goals[b] < goals[a]; });
-  for (size_t i = 0; i < order.size(); ++i) choose_parent(order[i], std::span(order).first(i));
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return goals[b] < goals[a]; });
+  Columns own, reached;
+  for (size_t d = 0; d < kBounds; ++d) {
+    for (const size_t goal : order) own[d].push_back(own_[d][goal]), reached[d].push_back(reached_[d][goal]);
+  }
+  std::vector<double> room;
+  for (size_t i = 0; i < order.size(); ++i) {
+    Bounds to;
+    for (size_t d = 0; d < kBounds; ++d) to[d] = own[d][i];
+    const Shortest found = shortest_way(own, reached, i, to, room);
+    if (found.way > ways_[order[i]]) continue;
+    parents_[order[i]] = static_cast<int>(order[found.from]);
+    ways_[order[i]] = found.way;
+  }
 }
 
-// Infinite where it does not lead.
+// kNoWay where it does not lead.
 double GoalTree::way_between(size_t from, size_t to) const {
   double way = 0;
   for (size_t d = 0; d < kBounds; ++d) {
-    if (own_[d][from] < own_[d][to]) return std::numeric_limits<double>::infinity();
+    if (own_[d][from] < own_[d][to]) return kNoWay;
     way = std::max(way, reached_[d][from] - own_[d][to]);
   }
   return way;
@@ -41,32 +85,21 @@ double GoalTree::way_from_root(size_t to) const {
   return way;
 }
 
-void GoalTree::choose_parent(size_t goal, std::span<const size_t> among) {
-  parents_[goal] = kRoot;
-  ways_[goal] = way_from_root(goal);
-  for (const size_t other : among) {
-    const double way = way_between(other, goal);
-    if (way > ways_[goal] || (way == ways_[goal] && parents_[goal] != kRoot)) continue;
-    parents_[goal] = static_cast<int>(other);
-    ways_[goal] = way;
-  }
-}
-
 size_t GoalTree::insert(const Bounds& goal, const std::function<bool(size_t)>& may_move) {
   const size_t added = size();
-  for (size_t d = 0; d < kBounds; ++d) {
-    own_[d].push_back(std::log(goal[d]));
-    reached_[d].push_back(std::min(own_[d].back(), root_[d]));
+  append(goal);
+  Bounds to;
+  for (size_t d = 0; d < kBounds; ++d) to[d] = own_[d][added];
+  std::vector<double> room;
+  const Shortest found = shortest_way(own_, reached_, added, to, room);
+  if (found.way <= ways_[added] && added > 0) {
+    parents_[added] = static_cast<int>(found.from);
+    ways_[added] = found.way;
   }
-  parents_.push_back(kRoot);
-  ways_.push_back(0);
-  std::vector<size_t> others(added);
-  std::iota(others.begin(), others.end(), size_t{0});
-  choose_parent(added, others);
-  for (const size_t other : others) {
+  for (size_t other = 0; other < added; ++other) {
     const double way = way_between(added, other);
     const bool equal = std::isfinite(way_between(other, added));
-    if (equal || !(way < ways_[other]) || !may_move(other)) continue;
+    if (!(way < ways_[other]) || equal || !may_move(other)) continue;
     parents_[other] = static_cast<int>(added);
     ways_[other] = way;
   }

@@ -32,14 +32,17 @@ class GoalTree {
   int depth(size_t goal) const;  // 0: reached from the root
 
  private:
+  // Logarithms of bounds, by dimension.
+  using Columns = std::array<std::vector<double>, kBounds>;
+
+  void append(const Bounds& goal);
   double way_between(size_t from, size_t to) const;
   double way_from_root(size_t to) const;
-  void choose_parent(size_t goal, std::span<const size_t> among);
 
-  Bounds root_;                                   // logarithms
-  std::array<std::vector<double>, kBounds> own_;  // the same by goal
+  Bounds root_;  // logarithms
+  Columns own_;
   // What goals have when they are reached from the root: no more than that.
-  std::array<std::vector<double>, kBounds> reached_;
+  Columns reached_;
   std::vector<int> parents_;
   std::vector<double> ways_;
 };
