@@ -9,8 +9,8 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/show.h"
-#include "device/roofline.h"
 #include "io/onnx.h"
+#include "jobs/device_profile.h"
 #include "jobs/json.h"
 #include "jobs/port_start.h"
 #include "porting/goal_tree.h"
@@ -71,14 +71,10 @@ class Porting {
                            {.threads = shop.threads, .seconds = kTimingSeconds});
   }
 
-  // Its profile is what it can do at best, as far as the model gets of that.
   Status measure_machine() {
+    const Workshop& shop = start_->shop;
     LIMBER_ASSIGN(out_.model_s, time_here(root().model));
-    const Roofline roofline = measure_roofline(start_->shop.threads);
-    here_ = {.operations_per_s = roofline.flops, .bytes_per_s = roofline.bytes(), .here = true};
-    const double share = here_.latency(root().cost) / out_.model_s;
-    here_.operations_per_s *= share;
-    here_.bytes_per_s *= share;
+    LIMBER_ASSIGN(here_, measure_profile(root().model, root().cost, shop.backends, shop.threads));
     for (Goal& goal : goals_) settle(goal);
     return {};
   }

@@ -14,6 +14,9 @@ constexpr int kMoves = 4;  // ways from the parent's variant that are tried befo
 // Variants that are compiled for their memory: those that search proposes have little enough in parameters.
 constexpr int kCompiled = 64;
 
+// Of shrinking, in natural logarithms, that is worth all evaluations; and the share of them that any is worth.
+constexpr double kWholeSearch = 0.3, kLeastSearch = 0.25;
+
 size_t index_of(Constraint constraint) { return static_cast<size_t>(constraint); }
 double or_none(double limit) { return std::isfinite(limit) ? limit : 0; }  // as SearchOptions has it
 
@@ -70,7 +73,7 @@ class SupernetExecutor : public Executor {
     const auto near = std::count_if(how.known.begin(), how.known.end(), [&](const Scored& one) {
       return band.allows(space.cost(one.variant)) && one.seconds >= band.low;
     });
-    how.max_evaluations = std::max(1, options_.evaluations - static_cast<int>(near));
+    how.max_evaluations = std::max(1, evaluations(limits) - static_cast<int>(near));
     for (int i = 0; i < kMoves; ++i) how.seeds.push_back(move_near(space, band, variant_, random_));
     LIMBER_ASSIGN(const SearchResult found, search_variants(space, evaluator(), how));
     if (found.stopped) return error(Code::kResourceExhausted, "stopped");
@@ -109,6 +112,14 @@ class SupernetExecutor : public Executor {
     LIMBER_ASSIGN(const Model made, network(variant));
     LIMBER_ASSIGN(const PortCost cost, limber::cost_of(shop_, made));
     return costs_[name] = cost;
+  }
+
+  // As many as the way from the parent is long: near it there is less that is new.
+  int evaluations(const Figures& limits) const {
+    const Figures before = figures_of(parent_->cost, goal_->device);
+    double way = 0;
+    for (size_t i = 0; i < kConstraints; ++i) way = std::max(way, std::log(before[i] / limits[i]));
+    return static_cast<int>(std::ceil(std::clamp(way / kWholeSearch, kLeastSearch, 1.0) * options_.evaluations));
   }
 
   // What the parent learnt of the same parameters.
