@@ -10,9 +10,9 @@
 namespace limber::adapt {
 namespace {
 
-constexpr int64_t kKeptOf = 5;      // one frame of so many is never learnt from, but judged by
-constexpr size_t kRecent = 125;     // frames to judge by that are remembered: one window's and its kept ones
-constexpr size_t kWatched = 100;    // frames by which what answers is judged on and on
+constexpr int64_t kKeptOf = 5;       // one frame of so many is never learnt from, but judged by
+constexpr size_t kRecent = 125;      // frames to judge by that are remembered: one window's and its kept ones
+constexpr size_t kWatched = 100;     // frames by which what answers is judged on and on
 constexpr size_t kLeastJudged = 25;  // frames; by fewer nothing is judged
 constexpr size_t kLeastWatched = 40;
 
@@ -39,12 +39,13 @@ Result<std::unique_ptr<Follower>> Follower::create(const AdaptedModel& model,
                                                    std::unique_ptr<Strategy> strategy, SourceStudy source,
                                                    const FollowerOptions& options,
                                                    const std::optional<WeightSnapshot>& as_it_came) {
-  if (options.window < 10) return invalid("a window to learn from is {} frames; expected 10 or more", options.window);
+  if (options.window < 10)
+    return invalid("a window to learn from is {} frames; expected 10 or more", options.window);
   if (options.batch < 1) return invalid("{} images run at once; expected 1 or more", options.batch);
   LIMBER_TRY(check(options.guard));
   LIMBER_ASSIGN(const WeightSnapshot now, model.weights->snapshot());
-  std::unique_ptr<Follower> made(new Follower(model, std::move(strategy), std::move(source), options,
-                                              as_it_came.value_or(now), now));
+  std::unique_ptr<Follower> made(
+      new Follower(model, std::move(strategy), std::move(source), options, as_it_came.value_or(now), now));
   LIMBER_TRY(made->start());
   return made;
 }
@@ -53,8 +54,7 @@ Status Follower::start() {
   original_.net = std::make_shared<const Net>(Net{model_.graph, source_weights_, "as it came", 0, true});
   LIMBER_ASSIGN(original_.answerer, Answerer::create(model_.graph, source_weights_, model_.backends,
                                                      model_.threads, options_.batch));
-  LIMBER_ASSIGN(const Logits logits, original_.answerer->answer(source_.images));
-  original_.footing = footing_of(logits, source_.labels);
+  LIMBER_ASSIGN(original_.footing, footing_on_source(*original_.net, *original_.answerer));
   net_ = original_.net;
   image_size_ = source_.images.data<float>().size() / source_.labels.size();
   return {};
@@ -73,14 +73,12 @@ int64_t Follower::domain() const {
 std::vector<FollowEvent> Follower::take_events() { return std::exchange(events_, {}); }
 
 FollowEvent& Follower::tell(FollowKind kind, std::string reason) {
-  events_.push_back({.kind = kind,
-                     .frame = counts_.frames,
-                     .domain = domain_,
-                     .reason = std::move(reason)});
+  events_.push_back({.kind = kind, .frame = counts_.frames, .domain = domain_, .reason = std::move(reason)});
   return events_.back();
 }
 
-// --- seeing -------------------------------------------------------------------------------------------------
+// --- seeing
+// -------------------------------------------------------------------------------------------------
 
 Status Follower::begin(int64_t domain) {
   LIMBER_ASSERT(options_.borders_known);
@@ -104,18 +102,25 @@ void Follower::start_over() {
   answer_as_it_came();
 }
 
+Result<Logits> Follower::answer_by(Runner& runner, const Tensor& images, FollowCounts::Time& time) {
+  const double began = now_seconds();
+  LIMBER_ASSIGN(Logits logits, runner.answerer->answer(images));
+  if (std::exchange(runner.has_answered, true)) {
+    time.frames += static_cast<int64_t>(logits.size());
+    time.seconds += now_seconds() - began;
+  }
+  return logits;
+}
+
 Result<Look> Follower::answer(const Tensor& images) {
   const double began = now_seconds();
   Look look;
-  LIMBER_ASSIGN(look.original, original_.answerer->answer(images));
-  const double original = now_seconds();
-  counts_.by_original_s += original - began;
+  LIMBER_ASSIGN(look.original, answer_by(original_, images, counts_.original));
   look.answers = look.original;
   if (answering_.answerer != nullptr) {
-    LIMBER_ASSIGN(look.answers, answering_.answerer->answer(images));
+    LIMBER_ASSIGN(look.answers, answer_by(answering_, images, counts_.learnt));
     const auto count = static_cast<int64_t>(look.answers.size());
     counts_.by_learnt += count;
-    counts_.by_learnt_s += now_seconds() - original;
     counts_.operations += answering_.net->operations * static_cast<double>(count);
   }
   counts_.answering_s += now_seconds() - began;
@@ -252,7 +257,8 @@ Status Follower::go_back_to_what_was_known(int64_t entered) {
 Status Follower::watch(const Look& look, std::span<const Frame> frames, const std::vector<bool>& stand_ins) {
   if (!options_.guarded || answering_.answerer == nullptr) return {};
   for (size_t i = 0; i < look.answers.size(); ++i) {
-    if (stand_ins.empty() || !stand_ins[i]) watched_.push_back({look.original[i], look.answers[i], frames[i]});
+    if (stand_ins.empty() || !stand_ins[i])
+      watched_.push_back({look.original[i], look.answers[i], frames[i]});
   }
   while (watched_.size() > kWatched) watched_.pop_front();
   if (watched_.size() < kLeastWatched) return {};
@@ -263,10 +269,11 @@ Status Follower::watch(const Look& look, std::span<const Frame> frames, const st
     answers.push_back(one.answers);
     watched.push_back(one.frame);
   }
-  const Verdict verdict =
-      guard_.watch({original_.footing, answering_.footing,
-                    compare(original, original_.footing, answers, answering_.footing),
-                    estimate_original(watched, original).accuracy, {}});
+  const Verdict verdict = guard_.watch({original_.footing,
+                                        answering_.footing,
+                                        compare(original, original_.footing, answers, answering_.footing),
+                                        estimate_original(watched, original).accuracy,
+                                        {}});
   if (verdict.good) return {};
   ++counts_.rolled_back;
   tell(FollowKind::kRolledBack, verdict.reason);
@@ -275,7 +282,8 @@ Status Follower::watch(const Look& look, std::span<const Frame> frames, const st
   return remodels() ? Status() : go_on_from(source_weights_);
 }
 
-// --- learning -----------------------------------------------------------------------------------------------
+// --- learning
+// -----------------------------------------------------------------------------------------------
 
 bool Follower::due() const {
   // A network that is cut for a domain is not cut before it is known which one that is.
@@ -286,7 +294,8 @@ bool Follower::due() const {
     return !learnt_ && !waiting_numbers_.empty() && counts_.frames - begun_at_ >= options_.window;
   const int64_t wanted = options_.guarded ? options_.window * (kKeptOf - 1) / kKeptOf : options_.window;
   // Of a new world soon.
-  return static_cast<int64_t>(waiting_numbers_.size()) >= (learnt_ || !options_.guarded ? wanted : (wanted + 1) / 2);
+  return static_cast<int64_t>(waiting_numbers_.size()) >=
+         (learnt_ || !options_.guarded ? wanted : (wanted + 1) / 2);
 }
 
 Status Follower::learn() {
@@ -304,7 +313,8 @@ Status Follower::learn() {
   }
   if (!*changed) return {};
   const double judged = now_seconds();
-  LIMBER_ASSIGN(Runner learnt, candidate(fmt::format("{} after {} frames", strategy_->name(), counts_.frames)));
+  LIMBER_ASSIGN(Runner learnt,
+                candidate(fmt::format("{} after {} frames", strategy_->name(), counts_.frames)));
   LIMBER_TRY(settle_on(std::move(learnt)));
   counts_.judging_s += now_seconds() - judged;
   events_.back().seconds = now_seconds() - began;
@@ -319,7 +329,7 @@ Result<Follower::Runner> Follower::candidate(std::string name) {
 }
 
 Result<Follower::Runner> Follower::runner_of(std::shared_ptr<const Net> net) {
-  Runner runner{std::move(net), nullptr, {}};
+  Runner runner{std::move(net), nullptr, {}, false};
   const Net& of = *runner.net;
   if (remodels()) {
     LIMBER_ASSIGN(runner.answerer,
@@ -334,9 +344,9 @@ Result<Follower::Runner> Follower::runner_of(std::shared_ptr<const Net> net) {
 
 // By statistics of the source: those of another domain say nothing about what the weights still know.
 Result<Footing> Follower::footing_on_source(const Net& net, const Answerer& over) {
-  LIMBER_ASSIGN(const WeightSnapshot weights,
-                with_statistics_of(source_.images, {net.graph, nullptr, model_.backends, model_.threads},
-                                   net.weights));
+  LIMBER_ASSIGN(
+      const WeightSnapshot weights,
+      with_statistics_of(source_.images, {net.graph, nullptr, model_.backends, model_.threads}, net.weights));
   LIMBER_ASSIGN(const auto answerer, over.with(weights));
   LIMBER_ASSIGN(const Logits logits, answerer->answer(source_.images));
   return footing_of(logits, source_.labels);
@@ -353,9 +363,11 @@ Result<std::optional<Trial>> Follower::try_on_recent(const Runner& runner, Learn
     frames.push_back(one.frame);
   }
   LIMBER_ASSIGN(const Logits answers, runner.answerer->answer(images_of(pixels)));
-  Trial trial{original_.footing, runner.footing,
+  Trial trial{original_.footing,
+              runner.footing,
               compare(original, original_.footing, answers, runner.footing),
-              estimate_original(frames, original).accuracy, {}};
+              estimate_original(frames, original).accuracy,
+              {}};
   if (learnt_from == LearntFrom::kNothing) return std::optional(std::move(trial));
   Logits kept_original, kept_answers;
   for (size_t i = 0; i < recent_.size(); ++i) {
@@ -379,7 +391,8 @@ Status Follower::settle_on(Runner learnt) {
     LIMBER_ASSIGN(const auto present, try_on_recent(answering_, LearntFrom::kAllButKept));
     const double before = guard_.judge(*present).gain;
     if (verdict.gain < before - options_.guard.most_loss)
-      return reject(fmt::format("{:+.1f} points, what answers has {:+.1f}", 100 * verdict.gain, 100 * before));
+      return reject(
+          fmt::format("{:+.1f} points, what answers has {:+.1f}", 100 * verdict.gain, 100 * before));
   }
   return accept(std::move(learnt), verdict.reason);
 }
@@ -426,8 +439,9 @@ Status Follower::set_weights(const WeightSnapshot& weights) {
     if (!weights.weights().contains(name)) model_.weights->erase(name);
   }
   for (const std::string& name : weights.weights().names()) {
-    LIMBER_ASSIGN(Tensor tensor, weights.weights().get(name));
-    model_.weights->set(name, std::move(tensor));
+    LIMBER_ASSIGN(const Tensor tensor, weights.weights().get(name));
+    LIMBER_ASSIGN(Tensor own, tensor.copy());  // the strategy writes it; the snapshot's stay as they are
+    model_.weights->set(name, std::move(own));
   }
   return {};
 }

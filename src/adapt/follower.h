@@ -1,5 +1,5 @@
-// A model that follows its world: looks at what it is asked, notices when that changes, learns from it by some
-// strategy, and lets what was learnt answer only when the guard finds it no worse.
+// A model that follows its world: looks at what it is asked, notices when that changes, learns from it by
+// some strategy, and lets what was learnt answer only when the guard finds it no worse.
 //
 //   see()    images ──> as it came ──> drift ──┬─> 4 of 5 wait to be learnt from
 //                  └──> what answers           └─> 1 of 5 is kept to judge by
@@ -50,10 +50,10 @@ const char* follow_name(FollowKind kind);  // "alarm"
 
 struct FollowEvent {
   FollowKind kind = FollowKind::kAlarm;
-  int64_t frame = 0;   // frames seen before
-  int64_t since = 0;   // kAlarm: since when things look different, as far as can be told
-  int64_t domain = 0;  // by DriftDetector::domain()
-  std::string reason;  // in words, with the numbers that decided; kAlarm: the feature that gave it away
+  int64_t frame = 0;    // frames seen before
+  int64_t since = 0;    // kAlarm: since when things look different, as far as can be told
+  int64_t domain = 0;   // by DriftDetector::domain()
+  std::string reason;   // in words, with the numbers that decided; kAlarm: the feature that gave it away
   double estimate = 0;  // of the accuracy of what answers afterwards, where frames show it; else 0
   double seconds = 0;   // that it took
 };
@@ -81,8 +81,14 @@ struct FollowCounts {
   int64_t frames = 0;
   FrameFaults faults;     // frames that were left out
   int64_t by_learnt = 0;  // that something else answered than the model as it came
-  double by_learnt_s = 0, by_original_s = 0;  // that it took; the second is of all frames
-  double operations = 0;                      // sum of Net::operations over frames `by_learnt`
+  double operations = 0;  // sum of Net::operations over these
+  // What answering takes, but for the first time that a network does.
+  struct Time {
+    int64_t frames = 0;
+    double seconds = 0;
+    double each() const { return frames > 0 ? seconds / static_cast<double>(frames) : 0; }
+  };
+  Time learnt, original;
   int64_t adapted = 0, rejected = 0, rolled_back = 0, returned = 0, failed = 0;
   double answering_s = 0, detecting_s = 0, learning_s = 0, judging_s = 0;
 };
@@ -143,6 +149,7 @@ class Follower {
     std::shared_ptr<const Net> net;
     std::unique_ptr<Answerer> answerer;
     Footing footing;
+    bool has_answered = false;
   };
   // A frame that candidates are judged by.
   struct RecentFrame {
@@ -161,6 +168,7 @@ class Follower {
            const FollowerOptions& options, WeightSnapshot as_it_came, WeightSnapshot now);
   Status start();
   bool remodels() const { return strategy_->remodelled() != nullptr; }
+  static Result<Logits> answer_by(Runner& runner, const Tensor& images, FollowCounts::Time& time);
   Result<Look> answer(const Tensor& images);
   Status take_in(std::span<const float> pixels, const Frame& frame, const std::vector<float>& logits);
   Status detect(const Frame& frame);
@@ -203,7 +211,7 @@ class Follower {
   Guard guard_;
   WeightSnapshot source_weights_;
   WeightSnapshot last_weights_, begun_weights_;  // that the strategy goes on from, and began anew from
-  Runner original_, answering_;                   // the second is empty while the model as it came answers
+  Runner original_, answering_;                  // the second is empty while the model as it came answers
 
   std::vector<float> waiting_;  // pixels to learn from
   std::deque<int64_t> waiting_numbers_;

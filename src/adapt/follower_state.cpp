@@ -38,8 +38,10 @@ struct Follower::Numbers {
     field("noise", self.counts.faults.noise);
     field("unreadable", self.counts.faults.unreadable);
     field("by_learnt", self.counts.by_learnt);
-    field("by_learnt_s", self.counts.by_learnt_s);
-    field("by_original_s", self.counts.by_original_s);
+    field("learnt_frames", self.counts.learnt.frames);
+    field("learnt_s", self.counts.learnt.seconds);
+    field("original_frames", self.counts.original.frames);
+    field("original_s", self.counts.original.seconds);
     field("operations", self.counts.operations);
     field("adapted", self.counts.adapted);
     field("rejected", self.counts.rejected);
@@ -91,7 +93,8 @@ Result<WeightSnapshot> saved_weights(const std::string& what, const WeightSnapsh
     if (weights.contains(name)) {
       LIMBER_ASSIGN(const TensorType type, weights.type(name));
       if (type != it->second.type())
-        return corrupt("'{}' is {}; the model has {}", it->first, it->second.type().to_string(), type.to_string());
+        return corrupt("'{}' is {}; the model has {}", it->first, it->second.type().to_string(),
+                       type.to_string());
     }
     weights.set(name, it->second);
   }

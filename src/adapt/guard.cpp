@@ -39,8 +39,7 @@ double variety_of(const std::vector<int64_t>& claims, size_t frames) {
 }  // namespace
 
 FrameFault fault_of(std::span<const float> image, const Frame& frame) {
-  if (!are_numbers(image))
-    return FrameFault::kNotANumber;
+  if (!are_numbers(image)) return FrameFault::kNotANumber;
   const auto feature = [&](FrameFeature f) { return frame.features[static_cast<size_t>(f)]; };
   const float contrast = feature(FrameFeature::kContrast);
   if (contrast < std::log(kFlat)) return FrameFault::kFlat;
@@ -72,7 +71,8 @@ Comparison compare(const Logits& original, const Footing& original_footing, cons
   seen.frames = static_cast<int64_t>(original.size());
   const auto frames = static_cast<double>(seen.frames);
   std::vector<int64_t> claims(original[0].size()), candidate_claims(original[0].size());
-  seen.no_numbers = std::count_if(candidate.begin(), candidate.end(), [](const auto& row) { return !are_numbers(row); });
+  seen.no_numbers =
+      std::count_if(candidate.begin(), candidate.end(), [](const auto& row) { return !are_numbers(row); });
   if (seen.no_numbers > 0) return seen;
   double sure = 0, sure_agree = 0, square = 0;
   for (size_t i = 0; i < original.size(); ++i) {
@@ -135,11 +135,11 @@ Verdict Guard::decide(const Trial& trial, double least_gain) const {
     return verdict;
   }
   verdict.good = verdict.gain >= least_gain;
-  verdict.reason =
-      fmt::format("{:+.1f} points on {} images{} (calibrated confidence {:.1f} %, as it came {:.1f} %, estimated "
-                  "to be {:.1f} % right)",
-                  100 * verdict.gain, seen.frames, by_heart ? " that it did not learn from" : "", 100 * seen.candidate, 100 * seen.original,
-                  100 * trial.original_accuracy);
+  verdict.reason = fmt::format(
+      "{:+.1f} points on {} images{} (calibrated confidence {:.1f} %, as it came {:.1f} %, estimated "
+      "to be {:.1f} % right)",
+      100 * verdict.gain, seen.frames, by_heart ? " that it did not learn from" : "", 100 * seen.candidate,
+      100 * seen.original, 100 * trial.original_accuracy);
   return verdict;
 }
 

@@ -108,13 +108,11 @@ Json seconds_json(const adapt::FollowCounts& counts) {
 
 // Of one image, among those that ran together.
 Json inference_json(const adapt::FollowCounts& counts) {
-  Json out = Json::object(
-      {{"original_s", counts.by_original_s / static_cast<double>(std::max<int64_t>(1, counts.frames))}});
+  Json out = Json::object({{"original_s", counts.original.each()}});
+  if (counts.learnt.frames > 0) out.set("adapted_s", counts.learnt.each());
   if (counts.by_learnt == 0) return out;
-  const auto frames = static_cast<double>(counts.by_learnt);
-  out.set("adapted_s", counts.by_learnt_s / frames);
   out.set("adapted_frames", counts.by_learnt);
-  out.set("operations_share", counts.operations / frames);
+  out.set("operations_share", counts.operations / static_cast<double>(counts.by_learnt));
   return out;
 }
 
@@ -175,8 +173,8 @@ void print_domains(const AdaptResult& result) {
     int64_t frames = 0;
     for (const WindowScore& window : row.windows) frames += window.frames;
     table.add(
-        {row.domain, std::to_string(frames),
-         labelled ? show_percent(score.frozen) : "-", labelled ? show_percent(score.accuracy) : "-",
+        {row.domain, std::to_string(frames), labelled ? show_percent(score.frozen) : "-",
+         labelled ? show_percent(score.accuracy) : "-",
          labelled ? fmt::format("{:.1f}", 100 * score.estimate_error) : "-",
          changes > 0 ? fmt::format("{} of {}", found, changes) : "-",
          found > 0 ? fmt::format("{:.0f}", static_cast<double>(delay) / static_cast<double>(found)) : "-"});
@@ -188,15 +186,15 @@ void print_learning(const AdaptResult& result, bool guarded) {
   const adapt::FollowCounts& counts = result.counts;
   fmt::print("learnt        {} times what answers changed", counts.adapted);
   if (guarded)
-    fmt::print("; {} rejected, {} rolled back, {} back to what was known", counts.rejected, counts.rolled_back,
-               counts.returned);
+    fmt::print("; {} rejected, {} rolled back, {} back to what was known", counts.rejected,
+               counts.rolled_back, counts.returned);
   fmt::print("\n");
   const auto failure = std::find_if(result.events.begin(), result.events.end(), [](const auto& event) {
     return event.what == adapt::follow_name(adapt::FollowKind::kFailed);
   });
   if (failure != result.events.end())
-    fmt::print("failed        {} of the strategy's steps, taken back; the first, at frame {}: {}\n", counts.failed,
-               failure->frame, failure->reason);
+    fmt::print("failed        {} of the strategy's steps, taken back; the first, at frame {}: {}\n",
+               counts.failed, failure->frame, failure->reason);
 }
 
 void print_drift(const AdaptResult& result) {
@@ -210,18 +208,20 @@ void print_drift(const AdaptResult& result) {
 }
 
 void print_costs(const adapt::FollowCounts& counts) {
-  if (counts.by_learnt == 0) return;
-  const auto learnt = static_cast<double>(counts.by_learnt), all = static_cast<double>(counts.frames);
-  fmt::print("costs         {} an image, {} as it came ({:.0f} % of the operations); learning {}, judging {}\n",
-             show_seconds(counts.by_learnt_s / learnt), show_seconds(counts.by_original_s / all),
-             100 * counts.operations / learnt, show_seconds(counts.learning_s), show_seconds(counts.judging_s));
+  if (counts.learnt.frames == 0) return;
+  fmt::print(
+      "costs         {} an image, {} as it came ({:.0f} % of the operations); learning {}, judging {}\n",
+      show_seconds(counts.learnt.each()), show_seconds(counts.original.each()),
+      100 * counts.operations / static_cast<double>(counts.by_learnt), show_seconds(counts.learning_s),
+      show_seconds(counts.judging_s));
 }
 
 void print_faults(const AdaptResult& result) {
   const adapt::FrameFaults& faults = result.counts.faults;
   if (faults.all() == 0) return;
-  fmt::print("not learnt    {} frames that cannot be read, {} of one colour, {} of noise, {} that are no numbers\n",
-             faults.unreadable, faults.flat, faults.noise, faults.not_a_number);
+  fmt::print(
+      "not learnt    {} frames that cannot be read, {} of one colour, {} of noise, {} that are no numbers\n",
+      faults.unreadable, faults.flat, faults.noise, faults.not_a_number);
 }
 
 void result_text(const AdaptCommand& options, const std::string& strategy, const AdaptResult& result) {
@@ -232,14 +232,14 @@ void result_text(const AdaptCommand& options, const std::string& strategy, const
              result.source_images, show_percent(result.source_accuracy));
   if (score.frames > 0) {
     fmt::print("accuracy      {} as it came", show_percent(score.frozen));
-    if (learns)
-      fmt::print(", {} adapted by {}", show_percent(score.accuracy), strategy);
+    if (learns) fmt::print(", {} adapted by {}", show_percent(score.accuracy), strategy);
     if (learns && score.worst_below_frozen)
       fmt::print("; at worst {:.1f} points lost in 5,000 frames", 100 * *score.worst_below_frozen);
-    fmt::print("\nestimate      off by {:.1f} points on average (ATC {:.1f}, DoC {:.1f}){}\n",
-               100 * score.estimate_error, 100 * score.atc_error, 100 * score.doc_error,
-               learns ? fmt::format(", of the model as it came; {:.1f} of what answered", 100 * score.answers_error)
-                      : "");
+    fmt::print(
+        "\nestimate      off by {:.1f} points on average (ATC {:.1f}, DoC {:.1f}){}\n",
+        100 * score.estimate_error, 100 * score.atc_error, 100 * score.doc_error,
+        learns ? fmt::format(", of the model as it came; {:.1f} of what answered", 100 * score.answers_error)
+               : "");
   }
   if (learns) print_learning(result, options.guard);
   print_costs(result.counts);
@@ -262,10 +262,11 @@ void print_comparison(const std::vector<Followed>& all) {
                {"rolled back", true}});
   for (const auto& [strategy, result] : all) {
     const StreamScore& score = result.score;
-    table.add({strategy, show_percent(score.accuracy), fmt::format("{:+.1f}", 100 * (score.accuracy - score.frozen)),
+    table.add({strategy, show_percent(score.accuracy),
+               fmt::format("{:+.1f}", 100 * (score.accuracy - score.frozen)),
                score.worst_below_frozen ? fmt::format("{:.1f}", 100 * *score.worst_below_frozen) : "-",
-               std::to_string(result.counts.adapted),
-               std::to_string(result.counts.rejected), std::to_string(result.counts.rolled_back)});
+               std::to_string(result.counts.adapted), std::to_string(result.counts.rejected),
+               std::to_string(result.counts.rolled_back)});
   }
   fmt::print("{}", table.text());
 }
@@ -334,9 +335,10 @@ void add_adapt(CommandLine& line) {
   AdaptCommand& o = *options;
   Arguments arguments = line.add("adapt", "Follow a drifting stream of images without labels",
                                  [options] { return follow(*options); });
-  add_common(arguments, o, o.json, Arguments::Need::kRequired,
-             "ONNX file, folder of a training or checkpoint, builtin:NAME, or folder of a master ('limber elastify "
-             "--gates')");
+  add_common(
+      arguments, o, o.json, Arguments::Need::kRequired,
+      "ONNX file, folder of a training or checkpoint, builtin:NAME, or folder of a master ('limber elastify "
+      "--gates')");
   arguments.text("--stream", o.stream, "STREAM",
                  "Domains that follow one another, or a folder; see docs/adaptation.md",
                  Arguments::Need::kRequired);
@@ -345,18 +347,20 @@ void add_adapt(CommandLine& line) {
                  "stream's, which it then does not show");
   arguments.number("--source-images", o.images, 100, 1000000,
                    "How many of these are looked at; default 2000");
-  arguments.text("--strategy", o.strategies, fmt::format("{}", fmt::join(adapt_strategies(), "|")).c_str(),
-                 "How the model learns from what it sees; several with commas between, one after the other, to "
-                 "compare; default none");
+  arguments.text(
+      "--strategy", o.strategies, fmt::format("{}", fmt::join(adapt_strategies(), "|")).c_str(),
+      "How the model learns from what it sees; several with commas between, one after the other, to "
+      "compare; default none");
   arguments.flag("--no-guard", o.unguarded, "Whatever is learnt answers, be it good or bad");
-  arguments.parsed("--size", "PERCENT",
+  arguments.parsed("--operations", "PERCENT",
                    "Of a surrogate: its operations, by those of the model it is cut from; default 25%",
-                   [&](const std::string& text) { return parse_share(text, o.settings.size); });
+                   [&](const std::string& text) { return parse_share(text, o.settings.operations); });
   arguments.flag("--no-write-back", o.no_write_back,
                  "Of a surrogate: what it learns does not go into the model it is cut from");
-  arguments.flag("--borders-known", o.borders_known,
-                 "The stream says where its domains begin; of every visit the first --window frames are learnt "
-                 "from, once, and the others are scored: to compare strategies");
+  arguments.flag(
+      "--borders-known", o.borders_known,
+      "The stream says where its domains begin; of every visit the first --window frames are learnt "
+      "from, once, and the others are scored: to compare strategies");
   arguments.text("-o,--output", o.output, "DIR",
                  "Folder where what happens is recorded, for 'limber report' and --resume; of several "
                  "strategies each has one in it");
@@ -375,7 +379,8 @@ void add_adapt(CommandLine& line) {
       "  limber adapt RUN --stream 'synthetic:clean*500,gaussian-noise@3*500;rounds=3;order=shuffled'\n"
       "  limber adapt RUN --stream 'all@5*500;data=cifar10' --strategy none,bn,tent -o followed\n"
       "  limber report followed -o followed.html\n"
-      "  limber adapt MASTER --stream 'all@5*500;data=cifar10' --strategy surrogate --size 25% -o followed");
+      "  limber adapt MASTER --stream 'all@5*500;data=cifar10' --strategy surrogate --operations 25% -o "
+      "followed");
 }
 
 }  // namespace limber

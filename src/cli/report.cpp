@@ -1,5 +1,5 @@
-// limber report: a page about trainings, or about streams that were followed, from what they recorded, or about
-// an elastic model.
+// limber report: a page about trainings, or about streams that were followed, from what they recorded, or
+// about an elastic model.
 #include "cli/commands.h"
 #include "cli/say.h"
 #include "jobs/elastic_report.h"
@@ -199,10 +199,12 @@ Result<int> write_report(ReportCommand& options) {
 void add_report(CommandLine& line) {
   auto options = std::make_shared<ReportCommand>();
   ReportCommand& o = *options;
-  Arguments arguments = line.add("report", "A page about trainings, streams that were followed, or an elastic model's variants",
-                                 [options] { return write_report(*options); });
+  Arguments arguments =
+      line.add("report", "A page about trainings, streams that were followed, or an elastic model's variants",
+               [options] { return write_report(*options); });
   arguments.texts("runs", o.runs, "RUN",
-                  "Folders of trainings, or of streams that were followed, one or more to compare, or one of an elastic model",
+                  "Folders of trainings, or of streams that were followed, one or more to compare, or one of "
+                  "an elastic model",
                   Arguments::Need::kRequired);
   arguments.text("-o,--output", o.output, "FILE", "The page; default report.html in the first RUN");
   arguments.flag("--json", o.json, "Print the summary as JSON instead");

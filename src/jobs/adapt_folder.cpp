@@ -43,9 +43,10 @@ Status check_same_options(const RunTexts& before, const RunTexts& now) {
     const auto was = before.find(name);
     const std::string old = was == before.end() ? "" : was->second;
     if (old != value)
-      return invalid("{} was '{}' when this stream was begun and is '{}' now; resume with what it was, or choose "
-                     "another folder",
-                     name, old, value);
+      return invalid(
+          "{} was '{}' when this stream was begun and is '{}' now; resume with what it was, or choose "
+          "another folder",
+          name, old, value);
   }
   return {};
 }
@@ -106,8 +107,7 @@ Status AdaptFolder::read_history() {
 Status AdaptFolder::save(const SavedFollower& state) {
   LIMBER_TRY(history_.sync());
   const StateText text{state.frames, options_, state.follower.text};
-  return write_safetensors(state_path(path_),
-                           {state.follower.tensors, {{"state", format_fields(text)}}});
+  return write_safetensors(state_path(path_), {state.follower.tensors, {{"state", format_fields(text)}}});
 }
 
 }  // namespace limber

@@ -79,7 +79,6 @@ std::vector<DomainChange> changes_of(const World& world, int64_t total) {
   return changes;
 }
 
-
 AdaptWindowRecord record_of(const WindowScore& window) {
   return {.step = window.first + window.frames,
           .frames = window.frames,
@@ -166,9 +165,8 @@ class AdaptRun {
   Status go_on() {
     if (folder_ == nullptr || !folder_->saved()) return {};
     const SavedFollower& saved = *folder_->saved();
-    LIMBER_TRY(follower_.restore(saved.follower, [this](std::span<const int64_t> frames) {
-      return images_of(frames);
-    }));
+    LIMBER_TRY(follower_.restore(saved.follower,
+                                 [this](std::span<const int64_t> frames) { return images_of(frames); }));
     result_.frames = saved.frames;
     for (const AdaptWindowRecord& record : folder_->windows()) result_.windows.push_back(window_of(record));
     for (const AdaptEventRecord& record : folder_->events()) take(record);
@@ -274,17 +272,17 @@ class AdaptRun {
     if (folder_ == nullptr) return {};
     LIMBER_TRY(save());
     const adapt::FollowCounts& counts = result_.counts;
-    return folder_->add(AdaptEndRecord{
-        .step = result_.frames,
-        .skipped = counts.faults.unreadable,
-        .not_a_number = counts.faults.not_a_number,
-        .flat = counts.faults.flat,
-        .noise = counts.faults.noise,
-        .worst_below_frozen = score_windows(result_.windows, kSpan).worst_below_frozen,
-        .answering_s = counts.answering_s,
-        .detecting_s = counts.detecting_s,
-        .learning_s = counts.learning_s,
-        .judging_s = counts.judging_s});
+    return folder_->add(
+        AdaptEndRecord{.step = result_.frames,
+                       .skipped = counts.faults.unreadable,
+                       .not_a_number = counts.faults.not_a_number,
+                       .flat = counts.faults.flat,
+                       .noise = counts.faults.noise,
+                       .worst_below_frozen = score_windows(result_.windows, kSpan).worst_below_frozen,
+                       .answering_s = counts.answering_s,
+                       .detecting_s = counts.detecting_s,
+                       .learning_s = counts.learning_s,
+                       .judging_s = counts.judging_s});
   }
   void place(WindowScore& window) const {
     const Visit first = world_.stream->visit(static_cast<size_t>(window.first));
@@ -322,7 +320,7 @@ RunTexts describe(const AdaptJobOptions& options) {
           {"data", options.data},
           {"source-images", fmt::format("{}", options.source_images)},
           {"strategy", options.strategy},
-          {"size", fmt::format("{}", options.settings.size)},
+          {"operations", fmt::format("{}", options.settings.operations)},
           {"write-back", options.settings.write_back ? "on" : "off"},
           {"guard", options.guard ? "on" : "off"},
           {"borders", options.borders_known ? "known" : "found"},
@@ -394,7 +392,8 @@ Status check(const AdaptJobOptions& options) {
   if (std::find(names.begin(), names.end(), options.strategy) == names.end())
     return no_such("strategy", options.strategy, names);
   LIMBER_TRY(check(options.settings));
-  if (!(options.save_every_s >= 0)) return invalid("saved every {} s; expected 0 or more", options.save_every_s);
+  if (!(options.save_every_s >= 0))
+    return invalid("saved every {} s; expected 0 or more", options.save_every_s);
   if (options.resume && options.output.empty())
     return invalid("nothing to resume without an output; name the folder of the stream that was followed");
   return adapt::check(options.drift);

@@ -22,13 +22,13 @@ struct AdaptJobOptions : JobOptions {
   // stream's own data set, which the stream then does not show.
   std::string data;
   size_t source_images = 2000;
-  int64_t window = 100;  // frames that are scored together, and run together
+  int64_t window = 100;           // frames that are scored together, and run together
   std::string strategy = "none";  // one of adapt_strategies()
-  StrategySettings settings;  // its folder is set by the job: inside of `output`
-  bool guard = true;  // false: whatever is learnt answers
+  StrategySettings settings;      // its folder is set by the job: inside of `output`
+  bool guard = true;              // false: whatever is learnt answers
   // The stream says where its domains begin, and nothing looks for drift; a domain that comes again is known
-  // for what it is. Every visit is learnt from once, from its first `window` frames, and scored by all others:
-  // how strategies are compared.
+  // for what it is. Every visit is learnt from once, from its first `window` frames, and scored by all
+  // others: how strategies are compared.
   bool borders_known = false;
   adapt::DriftOptions drift;
   ImageOptions image;

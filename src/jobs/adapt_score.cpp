@@ -34,7 +34,8 @@ AlarmScore score_alarms(std::vector<DomainChange>& changes, std::span<const int6
 
 namespace {
 
-// The most that the frozen model was better over windows that together have `span` frames or more, at least 0.
+// The most that the frozen model was better over windows that together have `span` frames or more, at least
+// 0.
 std::optional<double> worst_loss(std::span<const WindowScore> windows, int64_t span) {
   std::optional<double> worst;
   double lost = 0;

@@ -50,7 +50,8 @@ struct StreamScore {
   // Mean absolute, over windows of one domain.
   double estimate_error = 0, atc_error = 0, doc_error = 0, answers_error = 0;
 };
-// `span`: frames over which adapting must not lose. Windows without labels, and those not scored, do not count.
+// `span`: frames over which adapting must not lose. Windows without labels, and those not scored, do not
+// count.
 StreamScore score_windows(std::span<const WindowScore> windows, int64_t span);
 
 }  // namespace limber

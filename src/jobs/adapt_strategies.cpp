@@ -49,7 +49,7 @@ Made make_alignment(const AdaptedModel& model, const StrategySettings& /*setting
 
 Made make_surrogate(const AdaptedModel& model, const StrategySettings& settings, const Tensor& /*source*/) {
   adapt::SurrogateOptions options;
-  options.budget.operations = settings.size;
+  options.budget.operations = settings.operations;
   if (!settings.write_back) options.write_back = 0;
   options.folder = settings.folder;
   LIMBER_ASSIGN(auto made, adapt::Surrogate::create(model, options));
@@ -59,7 +59,8 @@ Made make_surrogate(const AdaptedModel& model, const StrategySettings& settings,
 // One that asks for nothing but the model.
 template <typename Make>
 NamedStrategy plain(const char* name, Make make) {
-  return {name, [make](const AdaptedModel& model, const StrategySettings&, const Tensor&) { return make(model); }};
+  return {name,
+          [make](const AdaptedModel& model, const StrategySettings&, const Tensor&) { return make(model); }};
 }
 
 const std::vector<NamedStrategy>& strategies() {
@@ -85,8 +86,9 @@ const NamedStrategy* find_strategy(const std::string& name) {
 }  // namespace
 
 Status check(const StrategySettings& settings) {
-  if (settings.size > 0 && settings.size <= 1) return {};
-  return invalid("a surrogate of the share {} of the operations; expected more than 0, at most 1", settings.size);
+  if (settings.operations > 0 && settings.operations <= 1) return {};
+  return invalid("a surrogate of the share {} of the operations; expected more than 0, at most 1",
+                 settings.operations);
 }
 
 std::vector<std::string> adapt_strategies() {
@@ -103,7 +105,8 @@ bool needs_source_images(const std::string& strategy) {
 Made make_strategy(const std::string& name, const AdaptedModel& model, const StrategySettings& settings,
                    const Tensor& source) {
   const NamedStrategy* found = find_strategy(name);
-  return found == nullptr ? Made(no_such("strategy", name, adapt_strategies())) : found->make(model, settings, source);
+  return found == nullptr ? Made(no_such("strategy", name, adapt_strategies()))
+                          : found->make(model, settings, source);
 }
 
 }  // namespace limber

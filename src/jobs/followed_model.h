@@ -87,7 +87,8 @@ class FollowedModel {
   Shape images_;            // f32[n,C,H,W]
   const std::shared_ptr<RequestTap> tap_;
 
-  std::unique_ptr<adapt::Strategy> strategy_;  // until the follower has it; one that needs the source: in study()
+  std::unique_ptr<adapt::Strategy>
+      strategy_;  // until the follower has it; one that needs the source: in study()
   std::unique_ptr<adapt::Follower> follower_;  // null before study()
   std::shared_ptr<const adapt::Net> published_;
   std::vector<float> pixels_;

@@ -50,7 +50,7 @@ struct AdaptEventRecord {
   int64_t step = 0;
   std::string what;  // alarm, domain, adapted, rejected, rolled back, returned, failed
   int64_t frame = 0, since = 0;
-  int64_t found = 0;  // domain, by the detector's number
+  int64_t found = 0;   // domain, by the detector's number
   std::string domain;  // that the frame is really of
   std::string reason;
   double estimate = 0, seconds = 0;

@@ -26,7 +26,8 @@ class AdaptLogReader {
         log.resumed.push_back(r.step);
       });
     }
-    if (line.is<AdaptWindowRecord>()) add<AdaptWindowRecord>(line, [&](auto& r) { log.windows.push_back(r); });
+    if (line.is<AdaptWindowRecord>())
+      add<AdaptWindowRecord>(line, [&](auto& r) { log.windows.push_back(r); });
     if (line.is<AdaptEventRecord>()) add<AdaptEventRecord>(line, [&](auto& r) { log.events.push_back(r); });
     if (line.is<AdaptEndRecord>()) add<AdaptEndRecord>(line, [&](auto& r) { log.end = r; });
   }
@@ -72,8 +73,9 @@ AdaptSummary summarise(const AdaptLog& log) {
       *value /= static_cast<double>(sum.labelled);
   }
   const std::pair<const char*, int64_t*> counted[] = {
-      {"alarm", &sum.alarms},           {"adapted", &sum.adapted},   {"rejected", &sum.rejected},
-      {"rolled back", &sum.rolled_back}, {"returned", &sum.returned}, {"failed", &sum.failed}};
+      {"alarm", &sum.alarms},      {"adapted", &sum.adapted},
+      {"rejected", &sum.rejected}, {"rolled back", &sum.rolled_back},
+      {"returned", &sum.returned}, {"failed", &sum.failed}};
   for (const AdaptEventRecord& event : log.events) {
     for (const auto& [what, count] : counted) *count += event.what == what ? 1 : 0;
   }
@@ -89,7 +91,8 @@ std::vector<std::string> adapt_runs_in(const std::string& path) {
   std::vector<std::string> runs;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(path, ignored)) {
-    if (entry.is_directory(ignored) && is_adapt_run(entry.path().string())) runs.push_back(entry.path().string());
+    if (entry.is_directory(ignored) && is_adapt_run(entry.path().string()))
+      runs.push_back(entry.path().string());
   }
   const auto key = [](const std::string& run) {
     const std::string name = std::filesystem::path(run).filename().string();

@@ -32,8 +32,8 @@ struct AdaptSummary {
 };
 AdaptSummary summarise(const AdaptLog& log);
 
-// Folders in this one where streams were followed, as several strategies in a row leave them: "none" first, the
-// others by name. Empty where there are none.
+// Folders in this one where streams were followed, as several strategies in a row leave them: "none" first,
+// the others by name. Empty where there are none.
 std::vector<std::string> adapt_runs_in(const std::string& path);
 // Was a stream followed in this folder? Looks at the first line of its history.
 bool is_adapt_run(const std::string& path);

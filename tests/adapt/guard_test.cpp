@@ -100,7 +100,8 @@ TEST(Footing, TemperatureUndoesWhatMakesSurer) {
 
 TEST(Guard, SurerIsBetterAndLessSureIsNot) {
   const Logits doubtful = claims(mixed(100), 2), sure = claims(mixed(100), 4);
-  const Verdict better = Guard({}).judge(trial_of(doubtful, sure)), worse = Guard({}).judge(trial_of(sure, doubtful));
+  const Verdict better = Guard({}).judge(trial_of(doubtful, sure)),
+                worse = Guard({}).judge(trial_of(sure, doubtful));
   EXPECT_TRUE(better.good);
   EXPECT_GT(better.gain, 0.2);
   EXPECT_NE(better.reason.find("points on 100 images"), std::string::npos) << better.reason;
@@ -135,7 +136,8 @@ TEST(Guard, RefusesWhatForgotTheSourceOrContradictsWhatIsSure) {
   Trial forgetful = trial_of(claims(mixed(100), 2), claims(mixed(100), 4));
   forgetful.candidate.accuracy = 0.8;
   EXPECT_FALSE(Guard({}).judge(forgetful).good);
-  EXPECT_NE(reason(forgetful).find("80.0 % of the kept source images"), std::string::npos) << reason(forgetful);
+  EXPECT_NE(reason(forgetful).find("80.0 % of the kept source images"), std::string::npos)
+      << reason(forgetful);
   std::vector<size_t> others = mixed(100);
   for (size_t i = 0; i < 60; ++i) others[i] = (others[i] + 1) % kGuardClasses;
   const Trial contrary = trial_of(claims(mixed(100), 5), claims(others, 9));
@@ -152,6 +154,16 @@ TEST(Guard, WhatIsKnownByHeartIsJudgedByOtherImages) {
   EXPECT_NE(verdict.reason.find("20 images that it did not learn from"), std::string::npos) << verdict.reason;
   trial.unlearnt = compare(claims(mixed(20), 2), good, claims(mixed(20), 6), good);
   EXPECT_TRUE(Guard({}).judge(trial).good);
+}
+
+TEST(Guard, RefusesAnswersThatAreNoNumbers) {
+  Logits broken = claims(mixed(100), 9);
+  broken[3][2] = NAN;
+  broken[7][0] = INFINITY;
+  const Trial trial = trial_of(claims(mixed(100), 2), broken);
+  EXPECT_FALSE(Guard({}).judge(trial).good);
+  EXPECT_FALSE(Guard({}).watch(trial).good);
+  EXPECT_EQ(reason(trial), "what it says of 2 of 100 images is no number");
 }
 
 TEST(Guard, SharesAreChecked) {
