@@ -1,5 +1,7 @@
 // How long the tree of many goals takes, and one more goal: one JSON object on stdout.
 //   goal_tree [GOALS [REPEATS]]
+#include "porting/goal_tree.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include "base/clock.h"
 #include "base/median.h"
 #include "base/random.h"
-#include "porting/goal_tree.h"
 
 int main(int argc, char** argv) {
   using namespace limber;

@@ -88,7 +88,13 @@ std::string asked(Constraint constraint, const std::optional<double>& limit) {
 }
 
 void print_tree(const PortOutcome& outcome) {
-  Table table({{"goal"}, {"device"}, {"promised"}, {"here", true}, {"memory"}, {"parameters"}, {"accuracy", true},
+  Table table({{"goal"},
+               {"device"},
+               {"promised"},
+               {"here", true},
+               {"memory"},
+               {"parameters"},
+               {"accuracy", true},
                {"took", true}});
   table.add({"(the model)", "", "", show_seconds(outcome.model_s),
              show_figure(Constraint::kMemory, outcome.model.memory),
@@ -96,12 +102,14 @@ void print_tree(const PortOutcome& outcome) {
              outcome.model_accuracy ? show_percent(*outcome.model_accuracy) : "", ""});
   for (const PortOutcome::Entry& entry : outcome.goals) {
     const GoalRecord& r = entry.record;
-    std::vector<std::string> row = {std::string(2 * static_cast<size_t>(entry.depth) + 2, ' ') + r.name, r.device};
+    std::vector<std::string> row = {std::string(2 * static_cast<size_t>(entry.depth) + 2, ' ') + r.name,
+                                    r.device};
     if (r.made) {
-      row.insert(row.end(), {within(Constraint::kLatency, r.promised_s, r.latency_limit), show_seconds(r.measured_s),
-                             within(Constraint::kMemory, r.memory, r.memory_limit),
-                             within(Constraint::kParameters, r.parameters, r.parameters_limit),
-                             r.accuracy ? show_percent(*r.accuracy) : "", show_seconds(r.seconds)});
+      row.insert(row.end(),
+                 {within(Constraint::kLatency, r.promised_s, r.latency_limit), show_seconds(r.measured_s),
+                  within(Constraint::kMemory, r.memory, r.memory_limit),
+                  within(Constraint::kParameters, r.parameters, r.parameters_limit),
+                  r.accuracy ? show_percent(*r.accuracy) : "", show_seconds(r.seconds)});
     } else {
       row.insert(row.end(), {asked(Constraint::kLatency, r.latency_limit), entry.done ? "refused" : "to do",
                              asked(Constraint::kMemory, r.memory_limit),
@@ -135,8 +143,9 @@ Result<int> port(const PortCommand& options) {
 void add_port(CommandLine& line) {
   auto options = std::make_shared<PortCommand>();
   PortJobOptions& job = options->job;
-  Arguments arguments = line.add("port", "Make a model for each of many devices' goals, each from a looser one's",
-                                 [options] { return port(*options); });
+  Arguments arguments =
+      line.add("port", "Make a model for each of many devices' goals, each from a looser one's",
+               [options] { return port(*options); });
   arguments.text("goals", job.goals, "GOALS", "File of goals: devices and targets. See docs/porting.md",
                  Arguments::Need::kRequired);
   arguments.text("--model", job.model, "MODEL",
@@ -148,15 +157,17 @@ void add_port(CommandLine& line) {
   arguments.text("-o,--output", job.output, "DIR", "Folder for the models");
   arguments.flag("--resume", job.resume, "Go on with what is in DIR: goals that are done are not done again");
   arguments.flag("--plan", job.plan_only, "Show the tree of goals; make nothing");
-  arguments.choice<PortBy>("--executor", job.by,
-                           {{"auto", PortBy::kAuto}, {"supernet", PortBy::kSupernet}, {"filters", PortBy::kFilters}},
-                           "supernet: a variant of an elastic model for each goal. filters: fewer filters, trained "
-                           "further. Default: supernet for an elastic model, else filters");
+  arguments.choice<PortBy>(
+      "--executor", job.by,
+      {{"auto", PortBy::kAuto}, {"supernet", PortBy::kSupernet}, {"filters", PortBy::kFilters}},
+      "supernet: a variant of an elastic model for each goal. filters: fewer filters, trained "
+      "further. Default: supernet for an elastic model, else filters");
   arguments.number("--images", job.images, 1, 100000000, "Images to judge by, at most; default 500");
   arguments.parsed("--epochs", "N", "Training of each goal at its end; default 0 by supernet, 3 by filters",
                    [&job](const std::string& text) -> std::string {
                      const auto number = parse_integer(text);
-                     if (!number || *number < 0) return fmt::format("'{}' should be a number, 0 or more", text);
+                     if (!number || *number < 0)
+                       return fmt::format("'{}' should be a number, 0 or more", text);
                      job.epochs = *number;
                      return "";
                    });
@@ -175,7 +186,8 @@ void add_port(CommandLine& line) {
   add_bad_images_argument(arguments, job.on_bad_image);
   add_workers_argument(arguments, job.workers);
   arguments.footer(
-      "Exit code 1 when a goal is refused; the others are done all the same. Goals that are added to the file\n"
+      "Exit code 1 when a goal is refused; the others are done all the same. Goals that are added to the "
+      "file\n"
       "while it runs are done, too.\n"
       "Examples:\n"
       "  limber port goals.json --model elastic --data photos -o ported\n"

@@ -21,9 +21,8 @@ Result<DeviceProfile> measure_profile(const Model& model, const PortCost& cost,
   LIMBER_ASSIGN(const double seconds, measure_latency(model.graph, model.params, backends,
                                                       {.threads = threads, .seconds = kProfileSeconds}));
   const Roofline roofline = measure_roofline(threads);
-  DeviceProfile profile{.name = cpu_info().name,
-                        .operations_per_s = roofline.flops,
-                        .bytes_per_s = roofline.bytes()};
+  DeviceProfile profile{
+      .name = cpu_info().name, .operations_per_s = roofline.flops, .bytes_per_s = roofline.bytes()};
   const double share = profile.latency(cost) / seconds;
   profile.operations_per_s *= share;
   profile.bytes_per_s *= share;

@@ -31,9 +31,8 @@ Result<std::string> read_goals_file(const std::string& path) { return os_files()
 
 Result<std::vector<Goal>> parse_goals_of(const std::string& path, const std::string& text) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  auto goals = parse_goals(text, [&](const std::string& file) {
-    return os_files().read((folder / file).string(), kMostProfile);
-  });
+  auto goals = parse_goals(
+      text, [&](const std::string& file) { return os_files().read((folder / file).string(), kMostProfile); });
   if (!goals.ok()) return goals.status().in(path);
   return goals;
 }
@@ -131,8 +130,9 @@ class Porting {
       auto record = folder_->find(goals_[i].name);
       if (!record) continue;
       if (record->asked != asked(goals_[i])) {
-        control_.note(NoteKind::kNote, fmt::format("{} was made for another goal, or otherwise; it is made anew",
-                                                   goals_[i].name));
+        control_.note(
+            NoteKind::kNote,
+            fmt::format("{} was made for another goal, or otherwise; it is made anew", goals_[i].name));
         continue;
       }
       records_[i] = *std::move(record);
@@ -153,7 +153,8 @@ class Porting {
     const double start = now_seconds();
     const Goal& goal = goals_[index];
     const int from = parent_of(index);
-    current_ = fmt::format("{} from {}", goal.name, from < 0 ? "the model" : goals_[static_cast<size_t>(from)].name);
+    current_ =
+        fmt::format("{} from {}", goal.name, from < 0 ? "the model" : goals_[static_cast<size_t>(from)].name);
     start_->doing.clear();
     tell();
     Ported loaded;
@@ -216,9 +217,9 @@ class Porting {
       one[i] = figures[i];
       const auto which = static_cast<Constraint>(i);
       if (!keeps(one, limits))
-        record.refused = fmt::format("{}.targets.{}: {} is missed by the file that was written, which takes {}",
-                                     goal.path, constraint_name(which), show_figure(which, limits[i]),
-                                     show_figure(which, figures[i]));
+        record.refused = fmt::format(
+            "{}.targets.{}: {} is missed by the file that was written, which takes {}", goal.path,
+            constraint_name(which), show_figure(which, limits[i]), show_figure(which, figures[i]));
     }
     if (record.accuracy.value_or(0) < goal.targets.accuracy.value_or(0))
       record.refused = fmt::format(
@@ -259,17 +260,19 @@ class Porting {
   }
 
   void tell() const {
-    const auto done = static_cast<double>(
-        std::count_if(records_.begin(), records_.end(), [](const auto& record) { return record.has_value(); }));
-    const std::string text = fmt::format("{:.0f} of {} goals  {}  {}", done, goals_.size(), current_, start_->doing);
+    const auto done = static_cast<double>(std::count_if(
+        records_.begin(), records_.end(), [](const auto& record) { return record.has_value(); }));
+    const std::string text =
+        fmt::format("{:.0f} of {} goals  {}  {}", done, goals_.size(), current_, start_->doing);
     control_.progress({"porting", done / static_cast<double>(goals_.size()), text});
   }
 
   void tell_done(const Goal& goal, const GoalRecord& record) const {
     if (!record.refused.empty()) return control_.note(NoteKind::kWarning, record.refused);
-    control_.note(NoteKind::kInfo, fmt::format("{}: {} promised, {} here, {} accuracy", goal.name,
-                                               show_seconds(record.promised_s), show_seconds(record.measured_s),
-                                               show_percent(record.accuracy.value_or(0))));
+    control_.note(
+        NoteKind::kInfo,
+        fmt::format("{}: {} promised, {} here, {} accuracy", goal.name, show_seconds(record.promised_s),
+                    show_seconds(record.measured_s), show_percent(record.accuracy.value_or(0))));
   }
 
   Status save_tree() const {

@@ -28,13 +28,13 @@ struct PortJobOptions : JobOptions {
   bool plan_only = false;  // the tree alone: nothing is made or written
   PortBy by = PortBy::kAuto;
   ImageOptions image;
-  AugmentOptions changes;                     // random ones, in training
-  int64_t images = 500;                       // at most, to judge by
-  std::optional<int64_t> epochs;              // of training each goal at its end; 0 by supernet, 3 by filters
-  double rate = 0.01;                         // of training
-  int evaluations = 60;                       // variants that a goal tries, by supernet
-  double step_images = 0.5;                   // share of the images that a step of shrinking trains on, by filters
-  double budget = 600;                        // seconds for making a model elastic
+  AugmentOptions changes;         // random ones, in training
+  int64_t images = 500;           // at most, to judge by
+  std::optional<int64_t> epochs;  // of training each goal at its end; 0 by supernet, 3 by filters
+  double rate = 0.01;             // of training
+  int evaluations = 60;           // variants that a goal tries, by supernet
+  double step_images = 0.5;       // share of the images that a step of shrinking trains on, by filters
+  double budget = 600;            // seconds for making a model elastic
   OnBadImage on_bad_image = OnBadImage::kFail;
   int workers = kAutoWorkers;
 };
@@ -44,7 +44,7 @@ struct PortOutcome {
   bool stopped = false;  // what is done is kept
   std::string folder, executor;
   JudgedImages images;  // that accuracies are of
-  PortCost model;      // what the model itself takes
+  PortCost model;       // what the model itself takes
   double model_s = 0;   // on this machine
   std::optional<double> model_accuracy;
   struct Entry {
@@ -54,7 +54,7 @@ struct PortOutcome {
     int depth = 0;
     bool done = false;
   };
-  std::vector<Entry> goals;  // parents before children, branch by branch
+  std::vector<Entry> goals;                 // parents before children, branch by branch
   size_t kept = 0, refused = 0, known = 0;  // known: done before
   double tree_s = 0;                        // making the tree
   double tree_way = 0, alone_way = 0;       // all ways, and all from the model itself
@@ -62,8 +62,8 @@ struct PortOutcome {
   double seconds = 0;
 };
 
-// Goals that cannot be kept are refused, with the nearest that can, and the rest goes on. Goals that are added
-// to the file meanwhile are done, too. One stage, "porting", after those of making a model elastic.
+// Goals that cannot be kept are refused, with the nearest that can, and the rest goes on. Goals that are
+// added to the file meanwhile are done, too. One stage, "porting", after those of making a model elastic.
 Result<PortOutcome> run_port(const PortJobOptions& options, const JobControl& control = {});
 
 }  // namespace limber

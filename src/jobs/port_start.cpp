@@ -24,8 +24,9 @@ class Starter {
     const bool elastic = is_elastic(job_.model);
     const bool supernet = job_.by == PortBy::kSupernet || (job_.by == PortBy::kAuto && elastic);
     if (elastic && !supernet)
-      return invalid("{} is an elastic model, whose goals are kept by supernet; give the model it was made from",
-                     job_.model);
+      return invalid(
+          "{} is an elastic model, whose goals are kept by supernet; give the model it was made from",
+          job_.model);
     start_->executor_name = port_by_name(supernet ? PortBy::kSupernet : PortBy::kFilters);
     Workshop& shop = start_->shop;
     const BuildSpec spec = build_spec(job_, false);
@@ -49,10 +50,9 @@ class Starter {
   }
 
   std::string settings(int64_t epochs) const {
-    return fmt::format("{} {} {} {} {} {} {} {} {}", start_->executor_name, epochs, job_.rate, job_.evaluations,
-                       job_.step_images, job_.seed, job_.images, job_.batch, job_.data);
+    return fmt::format("{} {} {} {} {} {} {} {} {}", start_->executor_name, epochs, job_.rate,
+                       job_.evaluations, job_.step_images, job_.seed, job_.images, job_.batch, job_.data);
   }
-
 
   // --- by supernet ----------------------------------------------------------------------------------------
 

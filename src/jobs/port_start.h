@@ -17,8 +17,8 @@ struct PortStart {
   std::unique_ptr<ElasticWork> work;  // by supernet
   std::unique_ptr<Executor> executor;
   std::string executor_name;
-  std::string identity;     // of the model and of all that the outcome depends on beside a goal
-  std::string doing;        // what the executor does at the moment, for whoever watches
+  std::string identity;  // of the model and of all that the outcome depends on beside a goal
+  std::string doing;     // what the executor does at the moment, for whoever watches
   std::function<void()> on_doing;
 };
 

@@ -12,8 +12,8 @@ namespace limber {
 
 // What a goal was reached with: what others are adapted from.
 struct Ported {
-  Model model;              // as it is exported, normalisation as in training
-  std::string variant;      // of an elastic model, as print() has it; else empty
+  Model model;          // as it is exported, normalisation as in training
+  std::string variant;  // of an elastic model, as print() has it; else empty
   PortCost cost;
   std::optional<double> accuracy;  // nothing: nobody has judged it yet
 };

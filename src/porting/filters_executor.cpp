@@ -115,8 +115,8 @@ class FiltersExecutor : public Executor {
     return figures_of({cost.flops, cost.moved_bytes, bytes, bytes / kParameterBytes}, goal_->device);
   }
 
-  // By group, 0..1: the share of each constraint that goes with a unit, by the constraint's weight, as compared
-  // with that of the group where it is most.
+  // By group, 0..1: the share of each constraint that goes with a unit, by the constraint's weight, as
+  // compared with that of the group where it is most.
   Result<std::vector<double>> penalties_of(const ChannelGroups& groups, const Figures& weights) const {
     LIMBER_ASSIGN(const Figures all, quick_figures(model_.graph));
     std::vector<double> penalties;
@@ -138,8 +138,8 @@ class FiltersExecutor : public Executor {
 
   Status make_sparse(const ChannelGroups& groups, const std::vector<double>& penalties) {
     tell("shrinking");
-    LIMBER_ASSIGN(ScaleShrinker shrinker, ScaleShrinker::make(model_.graph, groups, penalties,
-                                                              options_.sparsity, model_.params));
+    LIMBER_ASSIGN(ScaleShrinker shrinker,
+                  ScaleShrinker::make(model_.graph, groups, penalties, options_.sparsity, model_.params));
     const double images = std::ceil(options_.step_images * static_cast<double>(shop_.data->size()));
     return train(shop_, model_,
                  {.images = static_cast<size_t>(images),
@@ -160,7 +160,8 @@ class FiltersExecutor : public Executor {
       std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
         return scores[static_cast<size_t>(a)] < scores[static_cast<size_t>(b)];
       });
-      order.resize(std::max<size_t>(1, static_cast<size_t>(kMostOfGroup * static_cast<double>(order.size()))));
+      order.resize(
+          std::max<size_t>(1, static_cast<size_t>(kMostOfGroup * static_cast<double>(order.size()))));
       for (const int64_t unit : order)
         all.push_back({g, unit, scores[static_cast<size_t>(unit)] / penalties[g]});
     }
@@ -189,7 +190,8 @@ class FiltersExecutor : public Executor {
     return {};
   }
 
-  Result<bool> reaches(const ChannelGroups& groups, std::span<const Candidate> gone, const Figures& aim) const {
+  Result<bool> reaches(const ChannelGroups& groups, std::span<const Candidate> gone,
+                       const Figures& aim) const {
     const KeptUnits kept = without(groups, gone);
     LIMBER_ASSIGN(const SlicedGraph graph, slice_channels(model_.graph, groups, kept));
     LIMBER_ASSIGN(const Figures figures, quick_figures(graph.graph));

@@ -14,7 +14,8 @@ constexpr double kNoWay = std::numeric_limits<double>::infinity();
 
 using Columns = std::array<std::vector<double>, kBounds>;
 
-// The shortest of the ways from the first `count` goals, and the first goal it is from. `ways` is room for them.
+// The shortest of the ways from the first `count` goals, and the first goal it is from. `ways` is room for
+// them.
 struct Shortest {
   double way = kNoWay;
   size_t from = 0;

@@ -1,4 +1,5 @@
-// What devices can do and what models on them shall keep: the goals of a porting. docs/porting.md has the file.
+// What devices can do and what models on them shall keep: the goals of a porting. docs/porting.md has the
+// file.
 #pragma once
 
 #include <array>

@@ -194,8 +194,8 @@ class Reader {
     if (in.find("name") != nullptr) {
       goal.name = in.text("name", "text");
       if (!is_plain(goal.name))
-        in.fail("name", fmt::format("expected 1 to {} letters, digits, '-', '_' and '.', no '.' first",
-                                    kMostName));
+        in.fail("name",
+                fmt::format("expected 1 to {} letters, digits, '-', '_' and '.', no '.' first", kMostName));
     }
     if (!names_.insert(goal.name).second) in.fail("name", fmt::format("'{}' is there twice", goal.name));
     goal.device = device_of(in);

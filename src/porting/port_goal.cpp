@@ -8,8 +8,8 @@
 namespace limber {
 namespace {
 
-constexpr int kTimings = 4;         // of one goal for this machine, each with a tighter limit
-constexpr double kTighter = 0.97;   // than what the last timing asks for: the next one differs a little
+constexpr int kTimings = 4;        // of one goal for this machine, each with a tighter limit
+constexpr double kTighter = 0.97;  // than what the last timing asks for: the next one differs a little
 constexpr size_t kLatency = static_cast<size_t>(Constraint::kLatency);
 
 std::string out_of_reach(const Goal& goal, size_t constraint, double limit, double nearest) {
@@ -96,7 +96,8 @@ class Way {
     for (size_t i = 1; i < kConstraints; ++i) {
       if (now[i] / limits_[i] > now[worst] / limits_[worst]) worst = i;
     }
-    out_.refused = out_of_reach(goal_, worst, limits_[worst], now[worst]) + " with the other targets (" + why + ")";
+    out_.refused =
+        out_of_reach(goal_, worst, limits_[worst], now[worst]) + " with the other targets (" + why + ")";
     return {};
   }
 

@@ -19,8 +19,8 @@ struct PortedGoal {
   Ported ported;
   std::string refused;  // by the limit that cannot be reached, and what can; then nothing was made
   int steps = 0;
-  double way = 0;             // how far the worst constraint had to shrink, in natural logarithms
-  double measured_s = 0;      // of one that is timed here, else 0
+  double way = 0;         // how far the worst constraint had to shrink, in natural logarithms
+  double measured_s = 0;  // of one that is timed here, else 0
 };
 
 // What cannot be reached is no failure: see `refused`.

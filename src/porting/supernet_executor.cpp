@@ -14,7 +14,8 @@ constexpr int kMoves = 4;  // ways from the parent's variant that are tried befo
 // Variants that are compiled for their memory: those that search proposes have little enough in parameters.
 constexpr int kCompiled = 64;
 
-// Of shrinking, in natural logarithms, that is worth all evaluations; and the share of them that any is worth.
+// Of shrinking, in natural logarithms, that is worth all evaluations; and the share of them that any is
+// worth.
 constexpr double kWholeSearch = 0.3, kLeastSearch = 0.25;
 
 size_t index_of(Constraint constraint) { return static_cast<size_t>(constraint); }
@@ -58,9 +59,9 @@ class SupernetExecutor : public Executor {
   Result<PortCost> measure() override { return cost(variant_); }
 
   Status adjust(const Figures& limits, const Figures& weights) override {
-    const bool size_first = weights[index_of(Constraint::kLatency)] <
-                            std::max(weights[index_of(Constraint::kMemory)],
-                                     weights[index_of(Constraint::kParameters)]);
+    const bool size_first =
+        weights[index_of(Constraint::kLatency)] <
+        std::max(weights[index_of(Constraint::kMemory)], weights[index_of(Constraint::kParameters)]);
     const Constraint first = size_first ? Constraint::kParameters : Constraint::kLatency;
     SearchSpace space = space_for(goal_->device, first);
     SearchOptions how = search_options(limits, first);
@@ -119,7 +120,8 @@ class SupernetExecutor : public Executor {
     const Figures before = figures_of(parent_->cost, goal_->device);
     double way = 0;
     for (size_t i = 0; i < kConstraints; ++i) way = std::max(way, std::log(before[i] / limits[i]));
-    return static_cast<int>(std::ceil(std::clamp(way / kWholeSearch, kLeastSearch, 1.0) * options_.evaluations));
+    return static_cast<int>(
+        std::ceil(std::clamp(way / kWholeSearch, kLeastSearch, 1.0) * options_.evaluations));
   }
 
   // What the parent learnt of the same parameters.
@@ -211,7 +213,7 @@ class SupernetExecutor : public Executor {
     for (const Scored& one : known_) {
       LIMBER_ASSIGN(const GraphCost graph, limber::cost_of(model_, one.variant));
       const PortCost cost{graph.flops, graph.moved_bytes, 0,
-                           static_cast<double>(graph.parameter_bytes) / kParameterBytes};
+                          static_cast<double>(graph.parameter_bytes) / kParameterBytes};
       const Figures figures = figures_of(cost, goal_->device);
       if (keeps(figures, sums)) within.emplace_back(figures, &one);
     }
@@ -271,8 +273,8 @@ class SupernetExecutor : public Executor {
   double least_memory_ = 0;
   SearchSpace space_;                        // without seconds
   std::vector<std::vector<PortCost>> work_;  // by block and alternative
-  std::vector<Scored> known_;          // on any device: seconds are not looked at
-  std::map<std::string, PortCost> costs_;  // by variant
+  std::vector<Scored> known_;                // on any device: seconds are not looked at
+  std::map<std::string, PortCost> costs_;    // by variant
   const Goal* goal_ = nullptr;
   const Ported* parent_ = nullptr;
   Variant variant_;

@@ -10,12 +10,13 @@
 namespace limber {
 
 struct SupernetOptions {
-  // Variants that a goal tries at most, those that are known already included; fewer where its parent is near.
+  // Variants that a goal tries at most, those that are known already included; fewer where its parent is
+  // near.
   int evaluations = 60;
-  std::vector<Variant> seeds;   // tried first by every goal, where they are allowed
-  int64_t epochs = 0;           // of training what was found, with the parent's weights where it has the same
+  std::vector<Variant> seeds;  // tried first by every goal, where they are allowed
+  int64_t epochs = 0;          // of training what was found, with the parent's weights where it has the same
   uint64_t seed = 0;
-  EvaluateVariants evaluate;    // accuracies
+  EvaluateVariants evaluate;  // accuracies
   std::function<void(int done, int of)> progress;
 };
 

@@ -12,7 +12,6 @@
 namespace limber {
 namespace {
 
-
 Status stopped_early() { return error(Code::kResourceExhausted, "stopped"); }
 
 }  // namespace
@@ -37,7 +36,7 @@ Result<PortCost> cost_of(const Workshop& shop, const Model& model) {
   LIMBER_ASSIGN(const GraphCost cost, cost_of(model.graph));
   LIMBER_ASSIGN(const double memory, memory_of(shop, model));
   return PortCost{cost.flops, cost.moved_bytes, memory,
-                   static_cast<double>(cost.parameter_bytes) / kParameterBytes};
+                  static_cast<double>(cost.parameter_bytes) / kParameterBytes};
 }
 
 Status train(const Workshop& shop, Model& model, const TrainingRun& run) {

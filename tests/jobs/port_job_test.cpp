@@ -15,10 +15,12 @@ using test::Watcher;
 
 void write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
-std::string goals_file(const Folder& folder, const std::string& goals, const std::string& name = "goals.json") {
-  write(folder / name,
-        R"({"format": 1, "devices": {"slow": {"gflops": 1, "gbs": 1}, "fast": {"gflops": 8, "gbs": 8}}, "goals": [)" +
-            goals + "]}");
+std::string goals_file(const Folder& folder, const std::string& goals,
+                       const std::string& name = "goals.json") {
+  write(
+      folder / name,
+      R"({"format": 1, "devices": {"slow": {"gflops": 1, "gbs": 1}, "fast": {"gflops": 8, "gbs": 8}}, "goals": [)" +
+          goals + "]}");
   return folder / name;
 }
 
@@ -115,8 +117,8 @@ TEST(PortJob, SupernetKeepsEveryGoalThatCanBeKept) {
   job.goals = goals_file(
       folder, goal("all", "slow", R"("latency": 10)") + "," + goal("less", "slow", latency(0.9)) + "," +
                   goal("quick", "fast", latency(0.9 / 8)) + "," +
-                  goal("small", "slow", fmt::format(R"("parameters": {})", 0.8 * plan->model.parameters)) + "," +
-                  goal("light", "slow", fmt::format(R"("memory": {})", plan->model.memory - 1)) + "," +
+                  goal("small", "slow", fmt::format(R"("parameters": {})", 0.8 * plan->model.parameters)) +
+                  "," + goal("light", "slow", fmt::format(R"("memory": {})", plan->model.memory - 1)) + "," +
                   goal("never", "slow", R"("parameters": 3)") + "," +
                   goal("sure", "slow", R"("latency": 10, "accuracy": 1)") + "," +
                   goal("this", "here", R"("latency": 10, "memory": "1G")"));
@@ -129,7 +131,8 @@ TEST(PortJob, SupernetKeepsEveryGoalThatCanBeKept) {
   EXPECT_EQ(done->kept, 6u);
   EXPECT_EQ(done->refused, 2u);
   const std::string refused = entry(*done, "never").record.refused;
-  EXPECT_TRUE(refused.starts_with("goals[5].targets.parameters: 3 is out of reach; the least is ")) << refused;
+  EXPECT_TRUE(refused.starts_with("goals[5].targets.parameters: 3 is out of reach; the least is "))
+      << refused;
   EXPECT_FALSE(entry(*done, "never").record.made);
   const std::string unsure = entry(*done, "sure").record.refused;
   EXPECT_TRUE(unsure.starts_with("goals[6].targets.accuracy: ")) << unsure;
@@ -142,9 +145,10 @@ TEST(PortJob, SupernetKeepsEveryGoalThatCanBeKept) {
 
 TEST(PortJob, FiltersShrinkFromGoalToGoal) {
   const Folder folder;
-  PortJobOptions job = port_job(folder, goals_file(folder, goal("a", "slow", R"("parameters": 60000)") + "," +
-                                                               goal("b", "slow", R"("parameters": 40000)") + "," +
-                                                               goal("c", "slow", R"("parameters": 5)")));
+  PortJobOptions job =
+      port_job(folder, goals_file(folder, goal("a", "slow", R"("parameters": 60000)") + "," +
+                                              goal("b", "slow", R"("parameters": 40000)") + "," +
+                                              goal("c", "slow", R"("parameters": 5)")));
   job.epochs = 1;
   const auto done = run_port(job);
   ASSERT_TRUE(done.ok()) << done.status().message();
@@ -182,7 +186,8 @@ TEST(PortJob, GoesOnWithoutDoingAnythingTwice) {
   EXPECT_EQ(time("a"), before);
   expect_kept(job, entry(*done, "b").record);
   // Another goal of the same name, and a record that nobody can read.
-  goals_file(folder, goal("a", "slow", R"("parameters": 61000)") + "," + goal("b", "slow", R"("parameters": 50000)"));
+  goals_file(folder,
+             goal("a", "slow", R"("parameters": 61000)") + "," + goal("b", "slow", R"("parameters": 50000)"));
   write(job.output + "/b/goal.json", "{");
   Watcher watcher;
   const auto anew = run_port(job, watcher.control());
@@ -193,7 +198,8 @@ TEST(PortJob, GoesOnWithoutDoingAnythingTwice) {
 
 TEST(PortJob, StopsAndTakesGoalsThatAreAdded) {
   const Folder folder;
-  const std::string a = goal("a", "slow", R"("parameters": 60000)"), b = goal("b", "slow", R"("parameters": 50000)");
+  const std::string a = goal("a", "slow", R"("parameters": 60000)"),
+                    b = goal("b", "slow", R"("parameters": 50000)");
   PortJobOptions job = port_job(folder, goals_file(folder, a));
   // Adds a goal when the first is under way.
   class Adder : public JobObserver {

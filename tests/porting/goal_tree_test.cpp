@@ -52,7 +52,8 @@ double best_total(const std::vector<Bounds>& goals, std::vector<int>& parents, s
   for (int p = -1; p < int(goals.size()); ++p) {
     if (p == int(goal) || (p >= 0 && !leads(goals[size_t(p)], goals[goal]))) continue;
     parents[goal] = p;
-    best = best_total(goals, parents, goal + 1, sum + way(p < 0 ? kWhole : goals[size_t(p)], goals[goal]), best);
+    best =
+        best_total(goals, parents, goal + 1, sum + way(p < 0 ? kWhole : goals[size_t(p)], goals[goal]), best);
   }
   return best;
 }

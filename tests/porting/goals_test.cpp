@@ -11,7 +11,9 @@
 namespace limber {
 namespace {
 
-Result<std::string> no_profile(const std::string& file) { return error(Code::kNotFound, "{}: no such file", file); }
+Result<std::string> no_profile(const std::string& file) {
+  return error(Code::kNotFound, "{}: no such file", file);
+}
 
 constexpr std::string_view kDevices = R"("devices": {"phone": {"gflops": 20, "gbs": 5, "memory": "1M"}})";
 
@@ -55,35 +57,41 @@ TEST(Goals, WrongOnesAreNamedByTheirPath) {
   const auto begins = [](const std::string& text, const std::string& with) {
     EXPECT_TRUE(text.starts_with(with)) << text;
   };
-  begins(problem(R"({"device": "phone", "targets": {"latency": "12 apples"}})"), "goals[1].targets.latency: is \"12 ap");
+  begins(problem(R"({"device": "phone", "targets": {"latency": "12 apples"}})"),
+         "goals[1].targets.latency: is \"12 ap");
   begins(problem(R"({"device": "phone", "targets": {"latency": -1}})"), "goals[1].targets.latency: is -1");
-  begins(problem(R"({"device": "phone", "targets": {"latncy": 1}})"), "goals[1].targets.latncy: is not known");
+  begins(problem(R"({"device": "phone", "targets": {"latncy": 1}})"),
+         "goals[1].targets.latncy: is not known");
   begins(problem(R"({"device": "phone", "targets": {"accuracy": 90}})"), "goals[1].targets.accuracy: ");
   begins(problem(R"({"device": "phone", "targets": {}})"), "goals[1].targets: ");
   begins(problem(R"({"device": "phone"})"), "goals[1].targets: is missing");
   begins(problem(R"({"targets": {"latency": 1}})"), "goals[1].device: is missing");
   begins(problem(R"({"device": "fone", "targets": {"latency": 1}})"), "goals[1].device: 'fone' is none of");
-  begins(problem(R"({"device": {"gflops": 1}, "targets": {"latency": 1}})"), "goals[1].device.gbs: is missing");
-  begins(problem(R"({"device": {"profile": "x.json"}, "targets": {"latency": 1}})"), "goals[1].device.profile: x.json");
+  begins(problem(R"({"device": {"gflops": 1}, "targets": {"latency": 1}})"),
+         "goals[1].device.gbs: is missing");
+  begins(problem(R"({"device": {"profile": "x.json"}, "targets": {"latency": 1}})"),
+         "goals[1].device.profile: x.json");
   begins(problem(R"({"name": "../x", "device": "phone", "targets": {"latency": 1}})"), "goals[1].name: ");
-  begins(problem(R"({"name": "goal0", "device": "phone", "targets": {"latency": 1}})"), "goals[1].name: 'goal0' is there");
+  begins(problem(R"({"name": "goal0", "device": "phone", "targets": {"latency": 1}})"),
+         "goals[1].name: 'goal0' is there");
   begins(problem("3"), "goals[1]: expected an object");
   begins(problem_of(R"({"format": 2, "goals": []})"), "format: ");
   begins(problem_of(R"({"format": 1, "goals": []})"), "goals: ");
-  begins(problem_of(R"({"format": 1, "devices": {"a": {"gflops": 0, "gbs": 1}}, "goals": []})"), "devices.a.gflops: ");
+  begins(problem_of(R"({"format": 1, "devices": {"a": {"gflops": 0, "gbs": 1}}, "goals": []})"),
+         "devices.a.gflops: ");
   EXPECT_FALSE(problem_of("{").empty());
   EXPECT_FALSE(problem_of("[]").empty());
 }
 
 TEST(Goals, AMeasuredProfileIsReadBack) {
-  const std::string text = format_profile(
-      {.name = "board", .operations_per_s = 3e9, .bytes_per_s = 2e9, .memory = 4096});
+  const std::string text =
+      format_profile({.name = "board", .operations_per_s = 3e9, .bytes_per_s = 2e9, .memory = 4096});
   const auto read = [&](const std::string& file) -> Result<std::string> {
     EXPECT_EQ(file, "board.json");
     return text;
   };
-  const auto goals = parse_goals(
-      file_of(R"({"device": {"profile": "board.json"}, "targets": {"latency": 1}})"), read);
+  const auto goals =
+      parse_goals(file_of(R"({"device": {"profile": "board.json"}, "targets": {"latency": 1}})"), read);
   ASSERT_TRUE(goals.ok()) << goals.status().message();
   EXPECT_DOUBLE_EQ(goals->at(0).device.operations_per_s, 3e9);
   EXPECT_DOUBLE_EQ(goals->at(0).device.memory, 4096);

@@ -84,9 +84,10 @@ TEST(PortGoal, RefusesWithTheNearest) {
   executor.floor = 0.5;
   const auto stuck = port_goal(executor, goal({.parameters = 20}), executor.root(), {});
   ASSERT_TRUE(stuck.ok());
-  EXPECT_EQ(stuck->refused,
-            "goals[0].targets.parameters: 20 is out of reach; the least is 50 with the other targets (nothing is "
-            "left)");
+  EXPECT_EQ(
+      stuck->refused,
+      "goals[0].targets.parameters: 20 is out of reach; the least is 50 with the other targets (nothing is "
+      "left)");
   const auto slow = port_goal(executor, goal({.parameters = 40}), executor.root(), {.max_steps = 1});
   ASSERT_TRUE(slow.ok());
   EXPECT_NE(slow->refused.find("the least is 80"), std::string::npos) << slow->refused;

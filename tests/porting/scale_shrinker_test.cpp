@@ -40,7 +40,8 @@ TEST(ScaleShrinker, LeavesGroupsWithoutAPenalty) {
   ASSERT_TRUE(session.ok()) << session.status().message();
   ASSERT_TRUE(shrinker->on_step_end(**session, {.state = {.step = 16}}).ok());
   const Tensor after = *inputs.params->get("norm.s");
-  EXPECT_TRUE(std::equal(before.data<float>().begin(), before.data<float>().end(), after.data<float>().begin()));
+  EXPECT_TRUE(
+      std::equal(before.data<float>().begin(), before.data<float>().end(), after.data<float>().begin()));
 }
 
 }  // namespace
