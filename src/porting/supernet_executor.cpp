@@ -115,8 +115,10 @@ class SupernetExecutor : public Executor {
     return costs_[name] = cost;
   }
 
-  // As many as the way from the parent is long: near it there is less that is new.
+  // As many as the way from the parent is long: near it there is less that is new. All as long as little is
+  // known at all.
   int evaluations(const Figures& limits) const {
+    if (known_.size() < static_cast<size_t>(options_.evaluations)) return options_.evaluations;
     const Figures before = figures_of(parent_->cost, goal_->device);
     double way = 0;
     for (size_t i = 0; i < kConstraints; ++i) way = std::max(way, std::log(before[i] / limits[i]));

@@ -39,7 +39,7 @@ PortJobOptions port_job(const Folder& folder, const std::string& goals) {
   job.workers = 0;
   job.images = 32;
   job.epochs = 0;
-  job.step_images = 0.13;
+  job.step_images = 0;
   job.evaluations = 8;
   return job;
 }
@@ -150,6 +150,7 @@ TEST(PortJob, FiltersShrinkFromGoalToGoal) {
                                               goal("b", "slow", R"("parameters": 40000)") + "," +
                                               goal("c", "slow", R"("parameters": 5)")));
   job.epochs = 1;
+  job.step_images = 0.13;
   const auto done = run_port(job);
   ASSERT_TRUE(done.ok()) << done.status().message();
   EXPECT_EQ(done->executor, "filters");
