@@ -23,6 +23,7 @@ void add_exits_command(CommandLine& line);
 void add_report(CommandLine& line);
 void add_compare(CommandLine& line);
 void add_doctor(CommandLine& line);
+void add_port(CommandLine& line);
 void add_serve(CommandLine& line);
 void add_device(CommandLine& line);
 void add_demo(CommandLine& line);

@@ -5,15 +5,18 @@
 
 #include <cstdio>
 
+#include "base/show.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/device_text.h"
+#include "jobs/device_profile.h"
 
 namespace limber {
 namespace {
 
 struct DeviceCommand {
   DeviceJobOptions job;
+  DeviceProfileOptions profile;
   bool json = false, once = false;
 };
 
@@ -87,7 +90,19 @@ class Printer {
   LivePanel panel_;
 };
 
+Result<int> profile(const DeviceCommand& command) {
+  LIMBER_ASSIGN(const DeviceProfile found, write_profile(command.profile));
+  if (command.json) {
+    fmt::print("{}\n", format_profile(found));
+  } else {
+    fmt::print("{}: {} G operations/s, {} GB/s for networks\n", command.profile.output,
+               show_rate(found.operations_per_s), show_rate(found.bytes_per_s));
+  }
+  return kExitDone;
+}
+
 Result<int> device(const DeviceCommand& command) {
+  if (!command.profile.output.empty()) return profile(command);
   const bool terminal = ::isatty(STDOUT_FILENO) != 0;
   DeviceJobOptions job = command.job;
   const bool endless = job.seconds <= 0 && job.record.empty() && job.replay.empty();
@@ -123,6 +138,10 @@ void add_device(CommandLine& line) {
                    "Readings that the forecast looks ahead; default 5");
   arguments.text("--record", job.record, "FILE", "Write each reading to this new file, a trace");
   arguments.text("--replay", job.replay, "FILE", "Show a trace instead of this machine");
+  arguments.text("--profile", options->profile.output, "FILE",
+                 "Write what this machine does for networks to FILE, for goals of 'limber port', and end");
+  arguments.number("--threads", options->profile.threads, 0, 1024,
+                   "With --profile: threads of networks; 0 (default): every core");
   arguments.footer(
       "In a terminal the readings are written over each other until Ctrl-C. Elsewhere there is one, or with\n"
       "--seconds, --record or --replay one line for each.\n"
@@ -130,7 +149,8 @@ void add_device(CommandLine& line) {
       "  limber device\n"
       "  limber device --once --json\n"
       "  limber device --record busy.jsonl --seconds 600 --interval 0.5\n"
-      "  limber device --replay busy.jsonl");
+      "  limber device --replay busy.jsonl\n"
+      "  limber device --profile board.json --threads 2");
 }
 
 }  // namespace limber

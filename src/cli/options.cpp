@@ -53,6 +53,10 @@ std::vector<int64_t> parse_dims(const std::string& text) {
 void add_common(Arguments& arguments, JobOptions& options, bool& json, Arguments::Need model,
                 const char* model_help) {
   arguments.text("model", options.model, "MODEL", model_help, model);
+  add_settings(arguments, options, json);
+}
+
+void add_settings(Arguments& arguments, JobOptions& options, bool& json) {
   arguments.flag("--json", json, "Machine-readable output");
   arguments.number("--threads", options.threads, 0, 1024, "Threads to use; 0 (default): every core");
   arguments.number("--batch", options.batch, 1, int64_t{1} << 20,

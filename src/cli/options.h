@@ -11,6 +11,8 @@ namespace limber {
 inline constexpr const char* kModelHelp = "ONNX file, folder of a training or checkpoint, or builtin:NAME";
 void add_common(Arguments& arguments, JobOptions& options, bool& json,
                 Arguments::Need model = Arguments::Need::kRequired, const char* model_help = kModelHelp);
+// The same without MODEL.
+void add_settings(Arguments& arguments, JobOptions& options, bool& json);
 inline constexpr const char* kElasticModelHelp = "Folder that 'limber elastify' made";
 
 // --train and --train-last: a training step instead of a run.
