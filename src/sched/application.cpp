@@ -13,7 +13,8 @@ Status check_option(const Option& option) {
   if (!is_share(option.before) || !is_share(option.after))
     return invalid("accuracies {} and {} of option '{}' must be in 0..1", option.before, option.after,
                    option.name);
-  if (!is_share(option.size)) return invalid("size {} of option '{}' must be in 0..1", option.size, option.name);
+  if (!is_share(option.size))
+    return invalid("size {} of option '{}' must be in 0..1", option.size, option.name);
   if (!(option.load >= 0) || !std::isfinite(option.load) || !(option.latency_s >= 0))
     return invalid("load {} and latency {} of option '{}' must not be negative", option.load,
                    option.latency_s, option.name);
@@ -59,6 +60,13 @@ double worth(const Application& application, double accuracy) {
 
 bool keeps_latency(const Application& application, const Option& option) {
   return application.latency_budget_s == 0 || option.latency_s <= application.latency_budget_s;
+}
+
+double largest_size(const Application& application) {
+  double largest = 0;
+  for (const Option& option : application.options)
+    if (keeps_latency(application, option)) largest = std::max(largest, option.size);
+  return largest;
 }
 
 double speed(const Option& option, double threads) {

@@ -47,6 +47,7 @@ Status check(std::span<const Application> applications, const Window& window);
 // What an accuracy is worth to an application, importance apart.
 double worth(const Application& application, double accuracy);
 bool keeps_latency(const Application& application, const Option& option);
+double largest_size(const Application& application);  // of options within the latency budget
 
 // Retrainings by second when an option gets `threads`, which need not be whole. REQUIRES: it has seconds
 double speed(const Option& option, double threads);

@@ -38,8 +38,7 @@ Plan plan_of(const Problem& problem, const std::vector<size_t>& chosen,
 }  // namespace
 
 Prices::Prices(const Problem& problem) : problem_(problem), prices_(kMoments, 0.0) {
-  for (size_t k = 1; k <= kMoments; ++k)
-    moments_.push_back(std::pow(static_cast<double>(k) / kMoments, 1.5));
+  for (size_t k = 1; k <= kMoments; ++k) moments_.push_back(std::pow(static_cast<double>(k) / kMoments, 1.5));
   add_up();
 }
 

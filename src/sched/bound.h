@@ -1,8 +1,8 @@
 // Above what no schedule can be: what applications would choose if machine time had a price.
 //
 // By each of some moments applications together cannot have used more than the machine had. Taken as prices
-// (Lagrange multipliers) instead of limits, each application chooses by itself; what they choose, and what the
-// machine time is worth, is a bound whatever the prices are, and good prices make it tight.
+// (Lagrange multipliers) instead of limits, each application chooses by itself; what they choose, and what
+// the machine time is worth, is a bound whatever the prices are, and good prices make it tight.
 #pragma once
 
 #include <vector>
@@ -24,7 +24,8 @@ class Prices {
 
   // Changes prices towards what is used: `chosen` and `offers` are by application. `excess` is how far the
   // bound is above what is known to be possible, `step` below 2.
-  void follow(const std::vector<size_t>& chosen, const std::vector<Offer>& offers, double excess, double step);
+  void follow(const std::vector<size_t>& chosen, const std::vector<Offer>& offers, double excess,
+              double step);
 
  private:
   struct Use {

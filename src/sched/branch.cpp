@@ -79,8 +79,7 @@ class Search {
   void continue_order(double value, const Threads& free) {
     if (value > best_.value + kNoBetter) take(value);
     double most = value;
-    for (const size_t i : rest_)
-      most += candidate(i).gain * std::max(0.0, 1 - end_of(candidate(i), free));
+    for (const size_t i : rest_) most += candidate(i).gain * std::max(0.0, 1 - end_of(candidate(i), free));
     if (most <= best_.value + kNoBetter) return;
     for (size_t at = 0; at < rest_.size(); ++at) {
       const size_t i = rest_[at];

@@ -8,7 +8,7 @@
 namespace limber::sched {
 namespace {
 
-constexpr int kRounds = 120;  // of prices
+constexpr int kPriceRounds = 120;  // of prices
 
 // Changes of a candidate, of a place, or of both.
 void mutate(const Problem& problem, Random& random, Plan& plan) {
@@ -25,9 +25,11 @@ void mutate(const Problem& problem, Random& random, Plan& plan) {
 void order_by_gain(const Problem& problem, Plan& plan) {
   const auto rate = [&](size_t i) {
     const Candidate& candidate = problem.candidates[i][plan.chosen[i]];
-    return candidate.choice.threads == 0 ? 0 : candidate.gain / (candidate.choice.threads * candidate.duration);
+    return candidate.choice.threads == 0 ? 0
+                                         : candidate.gain / (candidate.choice.threads * candidate.duration);
   };
-  std::stable_sort(plan.order.begin(), plan.order.end(), [&](size_t a, size_t b) { return rate(a) > rate(b); });
+  std::stable_sort(plan.order.begin(), plan.order.end(),
+                   [&](size_t a, size_t b) { return rate(a) > rate(b); });
 }
 
 void evolve(const Problem& problem, const OptimiseOptions& options, Plan& plan, double& value) {
@@ -56,7 +58,7 @@ Result<Schedule> optimise(std::span<const Application> applications, const Windo
                           const OptimiseOptions& options) {
   LIMBER_TRY(check(applications, window));
   LIMBER_ASSIGN(const Problem problem, make_problem(applications, window));
-  Priced priced = find_prices(problem, kRounds);
+  Priced priced = find_prices(problem, kPriceRounds);
   const bool small = applications.size() <= options.exact_up_to;
   bool exact = false;
   if (small) {

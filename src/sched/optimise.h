@@ -1,5 +1,5 @@
-// Which application uses which size, who retrains and when, with how many threads: so that the mean worth over
-// the window is highest.
+// Which application uses which size, who retrains and when, with how many threads: so that the mean worth
+// over the window is highest.
 //
 // Retraining one after another is a schedule like any other. Where twice the threads are twice as fast it is
 // never worse than side by side, whatever the shares; where they are less, side by side can be better.

@@ -18,8 +18,9 @@ struct Candidate {
 
 struct Problem {
   int threads = 1;
-  double min_load = 0;                             // that answering takes at least
-  std::vector<std::vector<Candidate>> candidates;  // by application, each no worse than all others in something
+  double min_load = 0;  // that answering takes at least
+  std::vector<std::vector<Candidate>>
+      candidates;  // by application, each no worse than all others in something
 };
 
 // kResourceExhausted when the machine cannot even answer. REQUIRES: check() of both is ok

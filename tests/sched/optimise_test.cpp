@@ -11,7 +11,8 @@
 namespace limber::sched {
 namespace {
 
-// Options whose retraining is as quick on more threads as `scaling` says: 1 is twice as fast on twice as many.
+// Options whose retraining is as quick on more threads as `scaling` says: 1 is twice as fast on twice as
+// many.
 Application random_application(Random& random, size_t options, int threads, double scaling) {
   Application application;
   application.name = "a";
@@ -66,8 +67,7 @@ class BruteForce {
     for (size_t i = 0; i < choices_.size(); ++i)
       if (choices_[i].threads > 0) order.push_back(i);
     double load = 0;
-    for (size_t i = 0; i < choices_.size(); ++i)
-      load += applications_[i].options[choices_[i].option].load;
+    for (size_t i = 0; i < choices_.size(); ++i) load += applications_[i].options[choices_[i].option].load;
     if (load > 1) return;
     do {
       best_ = std::max(best_, value(order, 1 - load));
