@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import statistics
@@ -25,7 +26,8 @@ from pathlib import Path
 from typing import Any, Sequence
 
 WHOLE, SMALL = "builtin:resnet14", "builtin:resnet8"
-SHIFTS = ("night", "fog", "rain", "blur", "noise", "invert", "texture", "viewpoint")
+KINDS = ("night", "fog", "rain", "blur", "noise", "invert", "texture", "viewpoint")
+SHIFTS = tuple(kind + strength for kind in KINDS for strength in ("", "=0.5"))
 # How an option is named, which network it trains, for how many epochs, and by which strategy.
 OPTIONS = (
     ("whole-last", "whole", 4, "last"),
@@ -79,10 +81,21 @@ class Recorder:
             )
         return run
 
-    def accuracy(self, run: Path, shift: str) -> float:
+    def judge(self, run: Path, shift: str) -> dict[str, Any]:
         data = f"synthetic:{shift},count={2 * self.images},seed=4"
-        found, _ = self.limber.run("eval", str(run), "--data", data, "--tune", "off")
-        return float(found["accuracy"])
+        return self.limber.run("eval", str(run), "--data", data, "--tune", "off", "--details")[0]
+
+    def accuracy(self, run: Path, shift: str) -> float:
+        return float(self.judge(run, shift)["accuracy"])
+
+    @staticmethod
+    def features(judged: dict[str, Any]) -> list[float]:
+        """What shows without labels: mean confidence, and how evenly classes are claimed."""
+        details, images = judged["details"], judged["images"]
+        confidence = sum(part["confidence_sum"] for part in details["confidence"]) / images
+        claimed = [one["claimed"] / images for one in details["classes"]]
+        evenness = -sum(p * math.log(p) for p in claimed if p > 0) / math.log(len(claimed))
+        return [round(confidence, 4), round(evenness, 4)]
 
     def retrain(self, base: Path, run: Path, shift: str, epochs: int, strategy: str, threads: int) -> float:
         """Processor time by thread."""
@@ -123,8 +136,10 @@ class Recorder:
         ]
         domains = []
         for shift in self.shifts:
-            before = {network: self.accuracy(base, shift) for network, base in bases.items()}
-            domain: dict[str, Any] = {"name": shift, "before": [before[o[1]] for o in OPTIONS], "after": []}
+            judged = {network: self.judge(base, shift) for network, base in bases.items()}
+            features = self.features(judged["whole"]) + self.features(judged["small"])
+            before = [judged[network]["accuracy"] for _, network, _, _ in OPTIONS]
+            domain: dict[str, Any] = {"name": shift, "features": features, "before": before, "after": []}
             for i, option in enumerate(OPTIONS):
                 after, seconds = self.option(bases, option, shift)
                 domain["after"].append(after)
@@ -263,7 +278,7 @@ def main(arguments: Sequence[str]) -> int:
         if options.profiles:
             profiles = json.loads(options.profiles.read_text())
         else:
-            recorder = Recorder(limber, work, 100 if options.quick else 300, SHIFTS[:4] if options.quick else SHIFTS)
+            recorder = Recorder(limber, work, 100 if options.quick else 300, KINDS[:4] if options.quick else SHIFTS)
             profiles = recorder.profiles()
             write_profiles(profiles, work / "cameras.json", len(CAMERAS), 0.5)
         simulated = simulate(limber, work, profiles, 10, 3 if options.quick else 10)
