@@ -137,7 +137,7 @@ class Recorder:
         domains = []
         for shift in self.shifts:
             judged = {network: self.judge(base, shift) for network, base in bases.items()}
-            features = self.features(judged["whole"]) + self.features(judged["small"])
+            features = self.features(judged["whole"])
             before = [judged[network]["accuracy"] for _, network, _, _ in OPTIONS]
             domain: dict[str, Any] = {"name": shift, "features": features, "before": before, "after": []}
             for i, option in enumerate(OPTIONS):

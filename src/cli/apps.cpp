@@ -34,7 +34,7 @@ std::vector<std::string> application_row(const AppsPlan& plan, size_t i) {
           points(option.before),
           retrains ? points(option.after) : "-",
           retrains ? std::to_string(decision.threads) : "-",
-          retrains ? show_seconds(decision.start_s) : "-",
+          retrains ? (decision.start_s > 0 ? show_seconds(decision.start_s) : "0 s") : "-",
           retrains ? show_seconds(decision.end_s) : "-"};
 }
 

@@ -13,6 +13,7 @@ using nlohmann::json;
 constexpr std::string_view kFormat = "limber-app-profiles";
 constexpr int kVersion = 1, kDepth = 8;
 constexpr size_t kMaxBytes = 64 << 20;
+constexpr double kLargest = 1e12;
 constexpr size_t kMaxDomains = 4096, kMaxFeatures = 256;
 
 Status read_numbers(JsonFields& in, const char* key, size_t most, std::vector<double>& to) {
@@ -23,7 +24,7 @@ Status read_numbers(JsonFields& in, const char* key, size_t most, std::vector<do
     return in.status();
   }
   for (const json& one : *list) {
-    if (!one.is_number() || !std::isfinite(one.get<double>())) {
+    if (!one.is_number() || !(std::abs(one.get<double>()) <= kLargest)) {
       in.fail(key, "has an element that is no number");
       return in.status();
     }
@@ -102,6 +103,19 @@ Status read_application(const json& object, const std::string& where, int thread
   return {};
 }
 
+// So that none counts more for its unit.
+void standardise(std::vector<DomainProfile>& domains) {
+  const auto count = static_cast<double>(domains.size());
+  for (size_t j = 0; j < domains[0].features.size(); ++j) {
+    double mean = 0, square = 0;
+    for (const DomainProfile& domain : domains) mean += domain.features[j] / count;
+    for (const DomainProfile& domain : domains)
+      square += (domain.features[j] - mean) * (domain.features[j] - mean) / count;
+    const double deviation = std::isfinite(square) && square > 0 ? std::sqrt(square) : 1;
+    for (DomainProfile& domain : domains) domain.features[j] = (domain.features[j] - mean) / deviation;
+  }
+}
+
 Status check_domains(const Profiles& profiles) {
   for (const ApplicationProfile& profile : profiles.applications)
     for (size_t d = 0; d < profile.domains.size(); ++d) {
@@ -127,7 +141,10 @@ Result<Profiles> parse_profiles(std::string_view text) {
     return read_application(one, place, threads, profiles.applications.emplace_back());
   }));
   LIMBER_TRY(check_domains(profiles));
-  for (ApplicationProfile& profile : profiles.applications) profile.application = in_domain(profile, 0);
+  for (ApplicationProfile& profile : profiles.applications) {
+    profile.application = in_domain(profile, 0);
+    standardise(profile.domains);
+  }
   return profiles;
 }
 

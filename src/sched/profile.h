@@ -12,7 +12,7 @@ namespace limber::sched {
 // Of one application in one domain.
 struct DomainProfile {
   std::string name;
-  std::vector<double> features;  // what it looks like, in deviations of the source; the same count everywhere
+  std::vector<double> features;       // what it looks like, by the deviation over the application's domains
   std::vector<double> before, after;  // accuracy, by option
 };
 

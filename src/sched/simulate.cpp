@@ -8,11 +8,11 @@
 #include "base/random.h"
 #include "sched/baselines.h"
 #include "sched/optimise.h"
+#include "sched/study.h"
 
 namespace limber::sched {
 namespace {
 
-constexpr double kNearby = 0.05;            // square of the distance within which all domains count alike
 constexpr double kMedianOfNormal = 0.6745;  // half of all draws are nearer to the mean, in deviations
 
 // Where each application is in each window, the same for all policies.
@@ -178,17 +178,25 @@ class World {
   void learn(Living& living, const Decision& decision, const Option& told) {
     const DomainProfile& here = living.profile->domains[living.domain];
     const size_t option = decision.option;
-    const Expected guess = study_elsewhere(*living.profile, living.domain, option);
     const bool fresh = !living.has_learnt(told), retrained = decision.threads > 0;
     std::optional<double> before, after;
     if (fresh) before = here.before[option], count_error(told.before, *before);
     if (retrained) after = here.after[option];
     if (retrained && fresh) count_error(told.after, *after);
-    living.expectations.happened(static_cast<int64_t>(living.domain), option, guess, before, after);
+    happened(living, option, before, after);
     if (!retrained) return;
     living.tried[option] = true;
     ++outcome_.retrainings;
     if (fresh || here.after[option] > here.after[*living.learnt]) living.learnt = option;
+  }
+  // Options of one size are the same before they are retrained.
+  void happened(Living& living, size_t option, std::optional<double> before, std::optional<double> after) {
+    const auto& options = living.profile->application.options;
+    for (size_t i = 0; i < options.size(); ++i)
+      if (options[i].size == options[option].size)
+        living.expectations.happened(static_cast<int64_t>(living.domain), i,
+                                     study_elsewhere(*living.profile, living.domain, i), before,
+                                     i == option ? after : std::nullopt);
   }
   void count_error(double told, double real) {
     outcome_.estimate_error += std::abs(told - real);
@@ -268,20 +276,6 @@ Result<std::vector<Simulated>> simulate(const Profiles& profiles, const Simulate
     LIMBER_ASSIGN(outcomes.emplace_back(), World(profiles, options, domains, policy).run());
   }
   return outcomes;
-}
-
-Expected study_elsewhere(const ApplicationProfile& profile, size_t domain, size_t option) {
-  const DomainProfile& here = profile.domains[domain];
-  Expected sum;
-  double weights = 0;
-  for (const DomainProfile& other : profile.domains) {
-    if (&other == &here && profile.domains.size() > 1) continue;
-    const double far = distance(here, other), weight = 1 / (kNearby + far * far);
-    sum.before += weight * other.before[option];
-    sum.after += weight * other.after[option];
-    weights += weight;
-  }
-  return {sum.before / weights, sum.after / weights};
 }
 
 }  // namespace limber::sched

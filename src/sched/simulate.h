@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "sched/expectations.h"
 #include "sched/profile.h"
 #include "sched/schedule.h"
 
@@ -45,8 +44,5 @@ struct Simulated {
 // All policies meet the same domains. What a retraining brought lasts as long as its domain; retrainings of
 // baselines go on in the next window where they did not end.
 Result<std::vector<Simulated>> simulate(const Profiles& profiles, const SimulateOptions& options);
-
-// What an option is expected to do in a domain by the others alone, the more similar the more.
-Expected study_elsewhere(const ApplicationProfile& profile, size_t domain, size_t option);
 
 }  // namespace limber::sched

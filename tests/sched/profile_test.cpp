@@ -32,7 +32,9 @@ TEST(AppProfiles, AreRead) {
   EXPECT_EQ(gate.application.options[0].before, 0.4);
   EXPECT_TRUE(gate.application.options[1].seconds.empty());
   EXPECT_EQ(in_domain(gate, 1).options[0].after, 0.7);
-  EXPECT_NEAR(distance(gate.domains[0], gate.domains[1]), std::sqrt(0.5), 1e-12);
+  EXPECT_NEAR(gate.domains[0].features[0], 1, 1e-12);  // in deviations from the mean
+  EXPECT_NEAR(gate.domains[0].features[1], 0, 1e-12);
+  EXPECT_NEAR(distance(gate.domains[0], gate.domains[1]), std::sqrt(2.0), 1e-12);
 }
 
 TEST(AppProfiles, WhatIsWrongIsNamed) {

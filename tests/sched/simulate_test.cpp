@@ -82,17 +82,6 @@ TEST(Simulate, NothingDriftsWhereDomainsAreLearntOnce) {
   EXPECT_LE(of(*found, Policy::kOptimised).retrainings, 6);  // each option of each at most once
 }
 
-TEST(Simulate, StudyElsewhereDoesNotLookHere) {
-  Profiles profiles = made_up(1, 4);
-  ApplicationProfile& profile = profiles.applications[0];
-  const Expected guess = study_elsewhere(profile, 2, 0);
-  profile.domains[2].before[0] = 0;
-  profile.domains[2].after[0] = 1;
-  EXPECT_EQ(study_elsewhere(profile, 2, 0).after, guess.after);
-  profile.domains[3].after[0] = 0;
-  EXPECT_LT(study_elsewhere(profile, 2, 0).after, guess.after);
-}
-
 TEST(Simulate, OptionsOutOfRangeAreRefused) {
   const auto refused = [](auto change) {
     SimulateOptions options;
