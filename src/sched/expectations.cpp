@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kNear = 0.25;        // distance at which a domain counts a quarter of what the same one does
 constexpr double kGuess = 0.25;       // the guess counts as that much of the same domain
-constexpr double kOtherOption = 0.1;  // another option's error, by that of the same
+constexpr double kOtherOption = 0.4;  // another option's error, by that of the same
 constexpr double kNewer = 0.5;        // an older observation of a domain by the next newer one
 
 double weight_of(double distance) {
