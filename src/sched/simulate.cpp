@@ -13,6 +13,8 @@
 namespace limber::sched {
 namespace {
 
+constexpr int kPlans = 4;                   // at most in a window
+constexpr double kLeastRest = 0.02;         // of a window that is worth another
 constexpr double kMedianOfNormal = 0.6745;  // half of all draws are nearer to the mean, in deviations
 
 // Where each application is in each window, the same for all policies.
@@ -158,21 +160,38 @@ class World {
     return real;
   }
 
+  // When all retrainings have ended, what is left of the window is planned anew, knowing more.
   Result<double> optimised() {
-    std::vector<Application> seen;
-    for (const Living& living : living_) seen.push_back(expected(living));
+    Window rest = window_;
+    double sum = 0;
+    for (int plans = 0; plans < kPlans && rest.seconds > kLeastRest * window_.seconds; ++plans) {
+      LIMBER_ASSIGN(const Schedule schedule, plan(rest));
+      std::vector<Choice> choices;
+      double until = 0;
+      for (const Decision& decision : schedule.decisions) {
+        choices.push_back({decision.option, decision.threads});
+        until = std::max(until, decision.end_s);
+      }
+      const bool last = until == 0 || plans + 1 == kPlans;
+      const Window part{last ? rest.seconds : until, window_.threads};
+      const Schedule happened = lay_out(truths(), part, choices, retraining_order(schedule));
+      for (size_t i = 0; i < living_.size(); ++i)
+        learn(living_[i], happened.decisions[i], told_[i].options[happened.decisions[i].option]);
+      sum += part.seconds * happened.accuracy;
+      rest.seconds -= part.seconds;
+      if (last) break;
+    }
+    return sum / (window_.seconds - std::max(0.0, rest.seconds));
+  }
+
+  Result<Schedule> plan(const Window& window) {
+    told_.clear();
+    for (const Living& living : living_) told_.push_back(expected(living));
     const double begin = now_seconds();
-    LIMBER_ASSIGN(const Schedule schedule, optimise(seen, window_));
+    LIMBER_ASSIGN(Schedule schedule, optimise(told_, window));
     outcome_.schedule_seconds = std::max(outcome_.schedule_seconds, now_seconds() - begin);
     outcome_.optimum_share = std::min(outcome_.optimum_share, schedule.optimum_share());
-    const std::vector<Application> real = truths();
-    std::vector<Choice> choices;
-    for (const Decision& decision : schedule.decisions)
-      choices.push_back({decision.option, decision.threads});
-    const Schedule happened = lay_out(real, window_, choices, retraining_order(schedule));
-    for (size_t i = 0; i < living_.size(); ++i)
-      learn(living_[i], happened.decisions[i], seen[i].options[happened.decisions[i].option]);
-    return happened.accuracy;
+    return schedule;
   }
 
   void learn(Living& living, const Decision& decision, const Option& told) {
@@ -232,6 +251,7 @@ class World {
   Random random_;
   double machine_ = 1;
   std::vector<Living> living_;
+  std::vector<Application> told_;  // what the last plan was made of
   Simulated outcome_;
   int64_t guesses_ = 0;
 };

@@ -42,7 +42,8 @@ struct Simulated {
 };
 
 // All policies meet the same domains. What a retraining brought lasts as long as its domain; retrainings of
-// baselines go on in the next window where they did not end.
+// baselines go on in the next window where they did not end. The optimiser plans what is left of a window
+// anew when all retrainings have ended.
 Result<std::vector<Simulated>> simulate(const Profiles& profiles, const SimulateOptions& options);
 
 }  // namespace limber::sched
