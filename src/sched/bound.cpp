@@ -11,8 +11,8 @@ namespace {
 constexpr size_t kMoments = 24;
 constexpr double kLeastExcess = 1e-9;
 
-// The most of the machine a retraining leaves unused cannot be asked back; plans that cannot answer take the
-// lightest candidates instead.
+// Applications that choose alone may together ask for more than answering can have: some then take what is
+// lightest.
 void make_possible(const Problem& problem, Plan& plan) {
   const auto lighter = [](const Candidate& a, const Candidate& b) { return a.load < b.load; };
   double load = 0;
