@@ -39,6 +39,7 @@ FAMILIES = (
 LEARNT = 100  # images of each domain that are learnt from
 # Methods that work on a network of a given size. `none` is the network as it was trained on the source.
 METHODS = ("none", "bn", "onda", "tent", "shot-im", "shot", "align")
+ONCE = ("--window", str(LEARNT), "--borders-known", "--no-guard")
 SPAN = 5000  # frames over which adapting must not lose
 
 
@@ -150,16 +151,15 @@ def scored(run: Run, frames: int) -> dict[str, Any]:
     """Accuracy over the frames of each visit that nothing was learnt from: those behind the first LEARNT."""
     visits = [0.0] * (run.frames // frames)
     for window in run.windows:
-        visit, offset = divmod(window["first"], frames)
-        if offset >= LEARNT and "accuracy" in window:
-            visits[visit] += window["accuracy"] * window["frames"] / (frames - LEARNT)
+        if window["scored"]:
+            visits[window["first"] // frames] += window["accuracy"] * window["frames"] / (frames - LEARNT)
+    inference = run.result["inference"]
     return {
         "accuracy": statistics.mean(visits),
         "visits": visits,
-        "seconds_each": run.result["adapting_seconds"] / len(visits),
-        "inference_us": 1e6 * run.result["serving_seconds"] / run.frames,
+        "seconds_each": run.result["seconds"]["learning"] / len(visits),
+        "inference_us": 1e6 * inference.get("adapted_s", inference["original_s"]),
         "memory_mb": run.memory / 1e6,
-        "worst_window_below_frozen_points": 100 * run.summary["worst_below_frozen"],
     }
 
 
@@ -167,15 +167,14 @@ def measure_domains(bench: Bench, world: World) -> dict[str, Any]:
     # Disjoint: of the ten thousand test images none is shown twice.
     frames = 200 if bench.quick else 250
     stream = bench.stream(world, frames)
-    once = ["--window", "50", "--batch", str(LEARNT), "--learn-windows", "1", "--no-guard"]
     size = f"{bench.arguments.size:.0%}"
     rows: dict[str, Any] = {}
 
     def row(kind: str, model: Path, method: str, *words: str) -> None:
-        rows[f"{kind}/{method}"] = result = scored(bench.follow(model, stream, method, *once, *words), frames)
+        rows[f"{kind}/{method}"] = result = scored(bench.follow(model, stream, method, *ONCE, *words), frames)
         say(f"{world.name}, {kind}, {method}: {result['accuracy']:.1%}, {result['seconds_each']:.2f} s each")
 
-    row("surrogate", bench.master(world), "surrogate", "--size", size)
+    row("surrogate", bench.master(world), "surrogate", "--operations", size)
     for method in METHODS:
         row("small", bench.small(world), method)
     for method in ("bn", "tent", "shot-im"):
@@ -213,8 +212,7 @@ def measure_writeback(bench: Bench, world: World) -> dict[str, Any]:
     frames, domains, rounds = 200, FAMILIES[:3] + FAMILIES[6:9], 3
     visits = ",".join(f"{family}@5*{frames}" for family in domains)
     stream = f"{visits};data={adapting.DATA}/cifar10;rounds={rounds};seed={bench.arguments.seed}"
-    words = ["--window", "50", "--batch", str(LEARNT), "--learn-windows", "1", "--no-guard"]
-    words += ["--size", f"{bench.arguments.size:.0%}"]
+    words = [*ONCE, "--operations", f"{bench.arguments.size:.0%}"]
     later = len(domains)
     result: dict[str, Any] = {}
     for name, more in (("with", ()), ("without", ("--no-write-back",))):
@@ -280,8 +278,8 @@ def measure_drift(bench: Bench) -> dict[str, Any]:
 
 def measure_master(bench: Bench, world: World) -> dict[str, Any]:
     """What `elastify --gates` noted about the accuracy at each share of the filters."""
-    info = json.loads((bench.master(world) / "manifest.json").read_text())
-    return {"levels": info.get("gates", {}).get("levels", []), "seconds": bench.seconds}
+    manifest = json.loads((bench.master(world) / "manifest.json").read_text())
+    return {**json.loads(manifest["notes"]["master"]), "asked_s": bench.seconds}
 
 
 def summarise(results: dict[str, Any]) -> dict[str, Any]:
@@ -358,7 +356,11 @@ def main() -> int:
             results["drift"] = measure_drift(bench)
         if "serve" in parts:
             results["serve"] = adapting.serve_ratio(
-                bench.limber, adapting.model(worlds[0].model), bench.work, 10.0 if bench.quick else 30.0
+                bench.limber,
+                adapting.model(worlds[0].model),
+                adapting.DATA / "cifar10" / "test",
+                8.0 if bench.quick else 30.0,
+                1 if bench.quick else 3,
             )
     results["summary"] = summarise(results)
     results["seconds"] = time.monotonic() - start

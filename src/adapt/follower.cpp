@@ -10,9 +10,9 @@
 namespace limber::adapt {
 namespace {
 
-constexpr int64_t kKeptOf = 5;      // one frame of so many is never learnt from, but judged by
-constexpr size_t kRecent = 125;     // frames to judge by that are remembered: one window's and its kept ones
-constexpr size_t kWatched = 100;    // frames by which what answers is judged on and on
+constexpr int64_t kKeptOf = 5;       // one frame of so many is never learnt from, but judged by
+constexpr size_t kRecent = 125;      // frames to judge by that are remembered: one window's and its kept ones
+constexpr size_t kWatched = 100;     // frames by which what answers is judged on and on
 constexpr size_t kLeastJudged = 25;  // frames; by fewer nothing is judged
 constexpr size_t kLeastWatched = 40;
 
@@ -25,25 +25,27 @@ const char* follow_name(FollowKind kind) {
 }
 
 Follower::Follower(const AdaptedModel& model, std::unique_ptr<Strategy> strategy, SourceStudy source,
-                   const FollowerOptions& options, WeightSnapshot weights)
+                   const FollowerOptions& options, WeightSnapshot as_it_came, WeightSnapshot now)
     : model_(model),
       strategy_(std::move(strategy)),
       source_(std::move(source)),
       options_(options),
       guard_(options.guard),
-      source_weights_(weights),
-      last_weights_(weights),
-      begun_weights_(std::move(weights)) {}
+      source_weights_(std::move(as_it_came)),
+      last_weights_(now),
+      begun_weights_(std::move(now)) {}
 
 Result<std::unique_ptr<Follower>> Follower::create(const AdaptedModel& model,
                                                    std::unique_ptr<Strategy> strategy, SourceStudy source,
-                                                   const FollowerOptions& options) {
-  if (options.window < 10) return invalid("a window to learn from is {} frames; expected 10 or more", options.window);
+                                                   const FollowerOptions& options,
+                                                   const std::optional<WeightSnapshot>& as_it_came) {
+  if (options.window < 10)
+    return invalid("a window to learn from is {} frames; expected 10 or more", options.window);
   if (options.batch < 1) return invalid("{} images run at once; expected 1 or more", options.batch);
   LIMBER_TRY(check(options.guard));
-  LIMBER_ASSIGN(WeightSnapshot weights, model.weights->snapshot());
+  LIMBER_ASSIGN(const WeightSnapshot now, model.weights->snapshot());
   std::unique_ptr<Follower> made(
-      new Follower(model, std::move(strategy), std::move(source), options, std::move(weights)));
+      new Follower(model, std::move(strategy), std::move(source), options, as_it_came.value_or(now), now));
   LIMBER_TRY(made->start());
   return made;
 }
@@ -52,8 +54,7 @@ Status Follower::start() {
   original_.net = std::make_shared<const Net>(Net{model_.graph, source_weights_, "as it came", 0, true});
   LIMBER_ASSIGN(original_.answerer, Answerer::create(model_.graph, source_weights_, model_.backends,
                                                      model_.threads, options_.batch));
-  LIMBER_ASSIGN(const Logits logits, original_.answerer->answer(source_.images));
-  original_.footing = footing_of(logits, source_.labels);
+  LIMBER_ASSIGN(original_.footing, footing_on_source(*original_.net, *original_.answerer));
   net_ = original_.net;
   image_size_ = source_.images.data<float>().size() / source_.labels.size();
   return {};
@@ -72,24 +73,63 @@ int64_t Follower::domain() const {
 std::vector<FollowEvent> Follower::take_events() { return std::exchange(events_, {}); }
 
 FollowEvent& Follower::tell(FollowKind kind, std::string reason) {
-  events_.push_back({.kind = kind,
-                     .frame = counts_.frames,
-                     .domain = source_.detector.domain(),
-                     .reason = std::move(reason)});
+  events_.push_back({.kind = kind, .frame = counts_.frames, .domain = domain_, .reason = std::move(reason)});
   return events_.back();
 }
 
-// --- seeing -------------------------------------------------------------------------------------------------
+// --- seeing
+// -------------------------------------------------------------------------------------------------
 
-Result<Look> Follower::see(const Tensor& images) {
-  LIMBER_TRY(check_images(model_.graph, images));
+Status Follower::begin(int64_t domain) {
+  LIMBER_ASSERT(options_.borders_known);
+  {
+    const std::lock_guard lock(mutex_);
+    domain_ = domain;
+  }
+  begun_at_ = counts_.frames;
+  start_over();
+  tell(FollowKind::kDomain, "the stream says so");
+  LIMBER_TRY(strategy_->enter(domain));
+  return remodels() ? Status() : go_on_from(source_weights_);
+}
+
+// What answers, and what was collected, belong to a world that is no more.
+void Follower::start_over() {
+  forget_waiting();
+  recent_.clear();
+  collected_ = 0;
+  learnt_ = false;
+  answer_as_it_came();
+}
+
+Result<Logits> Follower::answer_by(Runner& runner, const Tensor& images, FollowCounts::Time& time) {
+  const double began = now_seconds();
+  LIMBER_ASSIGN(Logits logits, runner.answerer->answer(images));
+  if (std::exchange(runner.has_answered, true)) {
+    time.frames += static_cast<int64_t>(logits.size());
+    time.seconds += now_seconds() - began;
+  }
+  return logits;
+}
+
+Result<Look> Follower::answer(const Tensor& images) {
   const double began = now_seconds();
   Look look;
-  LIMBER_ASSIGN(look.original, original_.answerer->answer(images));
+  LIMBER_ASSIGN(look.original, answer_by(original_, images, counts_.original));
   look.answers = look.original;
   if (answering_.answerer != nullptr) {
-    LIMBER_ASSIGN(look.answers, answering_.answerer->answer(images));
+    LIMBER_ASSIGN(look.answers, answer_by(answering_, images, counts_.learnt));
+    const auto count = static_cast<int64_t>(look.answers.size());
+    counts_.by_learnt += count;
+    counts_.operations += answering_.net->operations * static_cast<double>(count);
   }
+  counts_.answering_s += now_seconds() - began;
+  return look;
+}
+
+Result<Look> Follower::see(const Tensor& images, const std::vector<bool>& stand_ins) {
+  LIMBER_TRY(check_images(model_.graph, images));
+  LIMBER_ASSIGN(Look look, answer(images));
   const double looked = now_seconds();
   const auto pixels = images.data<float>();
   const size_t row = pixels.size() / look.original.size();
@@ -98,10 +138,15 @@ Result<Look> Follower::see(const Tensor& images) {
     frames.push_back(describe(pixels.subspan(i * row, row), look.original[i]));
   look.estimate = estimate_original(frames, look.original);
   look.accuracy = std::clamp(look.estimate.accuracy + gain_of(look), 0.0, 1.0);
-  LIMBER_TRY(watch(look, frames));
-  for (size_t i = 0; i < frames.size(); ++i)
-    LIMBER_TRY(take_in(pixels.subspan(i * row, row), frames[i], look.original[i]));
-  counts_.answering_s += looked - began;
+  LIMBER_TRY(watch(look, frames, stand_ins));
+  for (size_t i = 0; i < frames.size(); ++i) {
+    if (!stand_ins.empty() && stand_ins[i]) {
+      ++counts_.frames;
+      ++counts_.faults.unreadable;
+    } else {
+      LIMBER_TRY(take_in(pixels.subspan(i * row, row), frames[i], look.original[i]));
+    }
+  }
   counts_.detecting_s += now_seconds() - looked;
   return look;
 }
@@ -123,13 +168,21 @@ Status Follower::take_in(std::span<const float> pixels, const Frame& frame,
   counts_.faults.count(fault);
   ++counts_.frames;
   if (fault == FrameFault::kNotANumber) return {};
+  if (!options_.borders_known) LIMBER_TRY(detect(frame));
+  if (fault == FrameFault::kNone) keep(pixels, frame, logits);
+  return {};
+}
+
+Status Follower::detect(const Frame& frame) {
   const auto alarm = source_.detector.observe(frame);
   if (alarm) LIMBER_TRY(begin_anew(*alarm));
   const bool settled = settling_ && !source_.detector.settling();
   settling_ = source_.detector.settling();
-  if (settled) LIMBER_TRY(enter_domain());
-  if (fault == FrameFault::kNone) keep(pixels, frame, logits);
-  return {};
+  return settled ? enter_domain() : Status();
+}
+
+bool Follower::learning_is_over() const {
+  return options_.borders_known && counts_.frames - begun_at_ > options_.window;
 }
 
 void Follower::forget_waiting() {
@@ -138,9 +191,10 @@ void Follower::forget_waiting() {
 }
 
 void Follower::keep(std::span<const float> pixels, const Frame& frame, const std::vector<float>& logits) {
-  if (strategy_->batch() == 0) return;
+  if (strategy_->batch() == 0 || learning_is_over()) return;
   const int64_t number = counts_.frames - 1;
-  const bool kept = options_.guarded && ++collected_ % kKeptOf == 0;
+  ++collected_;
+  const bool kept = options_.guarded && collected_ % kKeptOf == 0;
   if (!kept) {
     // What nobody had time to learn from gives way to what is newer.
     const auto most = static_cast<size_t>(options_.window) * pixels.size();
@@ -156,17 +210,12 @@ void Follower::keep(std::span<const float> pixels, const Frame& frame, const std
   if (recent_.size() > kRecent) recent_.pop_front();
 }
 
-// What answers, and what was collected, belong to a world that is no more.
 Status Follower::begin_anew(const DriftAlarm& alarm) {
   FollowEvent& event = tell(FollowKind::kAlarm, feature_name(alarm.feature));
   event.frame = alarm.frame;
   event.since = alarm.since;
   if (!options_.guarded) return {};
-  forget_waiting();
-  recent_.clear();
-  collected_ = 0;
-  learnt_ = false;
-  answer_as_it_came();
+  start_over();
   return remodels() ? Status() : go_on_from(source_weights_);
 }
 
@@ -205,10 +254,12 @@ Status Follower::go_back_to_what_was_known(int64_t entered) {
 }
 
 // What answers is judged by what comes, from which it has not learnt yet.
-Status Follower::watch(const Look& look, std::span<const Frame> frames) {
+Status Follower::watch(const Look& look, std::span<const Frame> frames, const std::vector<bool>& stand_ins) {
   if (!options_.guarded || answering_.answerer == nullptr) return {};
-  for (size_t i = 0; i < look.answers.size(); ++i)
-    watched_.push_back({look.original[i], look.answers[i], frames[i]});
+  for (size_t i = 0; i < look.answers.size(); ++i) {
+    if (stand_ins.empty() || !stand_ins[i])
+      watched_.push_back({look.original[i], look.answers[i], frames[i]});
+  }
   while (watched_.size() > kWatched) watched_.pop_front();
   if (watched_.size() < kLeastWatched) return {};
   Logits original, answers;
@@ -218,10 +269,11 @@ Status Follower::watch(const Look& look, std::span<const Frame> frames) {
     answers.push_back(one.answers);
     watched.push_back(one.frame);
   }
-  const Verdict verdict =
-      guard_.watch({original_.footing, answering_.footing,
-                    compare(original, original_.footing, answers, answering_.footing),
-                    estimate_original(watched, original).accuracy, {}});
+  const Verdict verdict = guard_.watch({original_.footing,
+                                        answering_.footing,
+                                        compare(original, original_.footing, answers, answering_.footing),
+                                        estimate_original(watched, original).accuracy,
+                                        {}});
   if (verdict.good) return {};
   ++counts_.rolled_back;
   tell(FollowKind::kRolledBack, verdict.reason);
@@ -230,16 +282,20 @@ Status Follower::watch(const Look& look, std::span<const Frame> frames) {
   return remodels() ? Status() : go_on_from(source_weights_);
 }
 
-// --- learning -----------------------------------------------------------------------------------------------
+// --- learning
+// -----------------------------------------------------------------------------------------------
 
 bool Follower::due() const {
   // A network that is cut for a domain is not cut before it is known which one that is.
   if (strategy_->batch() == 0 || (remodels() && settling_)) return false;
   // The model as it came was trained for the source; nothing learnt without labels will do better there.
-  if (options_.guarded && source_.detector.domain() == 0 && !settling_) return false;
+  if (options_.guarded && domain_ == 0 && !settling_) return false;
+  if (options_.borders_known)
+    return !learnt_ && !waiting_numbers_.empty() && counts_.frames - begun_at_ >= options_.window;
   const int64_t wanted = options_.guarded ? options_.window * (kKeptOf - 1) / kKeptOf : options_.window;
   // Of a new world soon.
-  return static_cast<int64_t>(waiting_numbers_.size()) >= (learnt_ || !options_.guarded ? wanted : (wanted + 1) / 2);
+  return static_cast<int64_t>(waiting_numbers_.size()) >=
+         (learnt_ || !options_.guarded ? wanted : (wanted + 1) / 2);
 }
 
 Status Follower::learn() {
@@ -257,23 +313,23 @@ Status Follower::learn() {
   }
   if (!*changed) return {};
   const double judged = now_seconds();
-  LIMBER_ASSIGN(Runner learnt, candidate());
+  LIMBER_ASSIGN(Runner learnt,
+                candidate(fmt::format("{} after {} frames", strategy_->name(), counts_.frames)));
   LIMBER_TRY(settle_on(std::move(learnt)));
   counts_.judging_s += now_seconds() - judged;
   events_.back().seconds = now_seconds() - began;
   return {};
 }
 
-Result<Follower::Runner> Follower::candidate() {
+Result<Follower::Runner> Follower::candidate(std::string name) {
   const AdaptedModel& from = remodels() ? *strategy_->remodelled() : model_;
   LIMBER_ASSIGN(WeightSnapshot weights, from.weights->snapshot());
   return runner_of(std::make_shared<const Net>(
-      Net{from.graph, std::move(weights), fmt::format("{} after {} frames", strategy_->name(), counts_.frames),
-          source_.detector.domain()}));
+      Net{from.graph, std::move(weights), std::move(name), domain_, false, strategy_->operations()}));
 }
 
 Result<Follower::Runner> Follower::runner_of(std::shared_ptr<const Net> net) {
-  Runner runner{std::move(net), nullptr, {}};
+  Runner runner{std::move(net), nullptr, {}, false};
   const Net& of = *runner.net;
   if (remodels()) {
     LIMBER_ASSIGN(runner.answerer,
@@ -288,9 +344,9 @@ Result<Follower::Runner> Follower::runner_of(std::shared_ptr<const Net> net) {
 
 // By statistics of the source: those of another domain say nothing about what the weights still know.
 Result<Footing> Follower::footing_on_source(const Net& net, const Answerer& over) {
-  LIMBER_ASSIGN(const WeightSnapshot weights,
-                with_statistics_of(source_.images, {net.graph, nullptr, model_.backends, model_.threads},
-                                   net.weights));
+  LIMBER_ASSIGN(
+      const WeightSnapshot weights,
+      with_statistics_of(source_.images, {net.graph, nullptr, model_.backends, model_.threads}, net.weights));
   LIMBER_ASSIGN(const auto answerer, over.with(weights));
   LIMBER_ASSIGN(const Logits logits, answerer->answer(source_.images));
   return footing_of(logits, source_.labels);
@@ -307,9 +363,11 @@ Result<std::optional<Trial>> Follower::try_on_recent(const Runner& runner, Learn
     frames.push_back(one.frame);
   }
   LIMBER_ASSIGN(const Logits answers, runner.answerer->answer(images_of(pixels)));
-  Trial trial{original_.footing, runner.footing,
+  Trial trial{original_.footing,
+              runner.footing,
               compare(original, original_.footing, answers, runner.footing),
-              estimate_original(frames, original).accuracy, {}};
+              estimate_original(frames, original).accuracy,
+              {}};
   if (learnt_from == LearntFrom::kNothing) return std::optional(std::move(trial));
   Logits kept_original, kept_answers;
   for (size_t i = 0; i < recent_.size(); ++i) {
@@ -333,7 +391,8 @@ Status Follower::settle_on(Runner learnt) {
     LIMBER_ASSIGN(const auto present, try_on_recent(answering_, LearntFrom::kAllButKept));
     const double before = guard_.judge(*present).gain;
     if (verdict.gain < before - options_.guard.most_loss)
-      return reject(fmt::format("{:+.1f} points, what answers has {:+.1f}", 100 * verdict.gain, 100 * before));
+      return reject(
+          fmt::format("{:+.1f} points, what answers has {:+.1f}", 100 * verdict.gain, 100 * before));
   }
   return accept(std::move(learnt), verdict.reason);
 }
@@ -341,6 +400,7 @@ Status Follower::settle_on(Runner learnt) {
 Status Follower::accept(Runner learnt, const std::string& reason) {
   ++counts_.adapted;
   tell(FollowKind::kAdapted, reason);
+  LIMBER_TRY(strategy_->keep());
   LIMBER_ASSIGN(last_weights_, model_.weights->snapshot());
   remember(learnt.net);
   answer_with(std::move(learnt));
@@ -379,8 +439,9 @@ Status Follower::set_weights(const WeightSnapshot& weights) {
     if (!weights.weights().contains(name)) model_.weights->erase(name);
   }
   for (const std::string& name : weights.weights().names()) {
-    LIMBER_ASSIGN(Tensor tensor, weights.weights().get(name));
-    model_.weights->set(name, std::move(tensor));
+    LIMBER_ASSIGN(const Tensor tensor, weights.weights().get(name));
+    LIMBER_ASSIGN(Tensor own, tensor.copy());  // the strategy writes it; the snapshot's stay as they are
+    model_.weights->set(name, std::move(own));
   }
   return {};
 }

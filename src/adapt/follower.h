@@ -1,5 +1,5 @@
-// A model that follows its world: looks at what it is asked, notices when that changes, learns from it by some
-// strategy, and lets what was learnt answer only when the guard finds it no worse.
+// A model that follows its world: looks at what it is asked, notices when that changes, learns from it by
+// some strategy, and lets what was learnt answer only when the guard finds it no worse.
 //
 //   see()    images ──> as it came ──> drift ──┬─> 4 of 5 wait to be learnt from
 //                  └──> what answers           └─> 1 of 5 is kept to judge by
@@ -34,6 +34,7 @@ struct Net {
   std::string name;       // for people: "as it came", "bn after 1200 frames"
   int64_t domain = 0;     // that it was learnt in
   bool original = false;  // the model as it came
+  double operations = 1;  // of the model's, as a share
 };
 
 enum class FollowKind : uint8_t {
@@ -49,10 +50,10 @@ const char* follow_name(FollowKind kind);  // "alarm"
 
 struct FollowEvent {
   FollowKind kind = FollowKind::kAlarm;
-  int64_t frame = 0;   // frames seen before
-  int64_t since = 0;   // kAlarm: since when things look different, as far as can be told
-  int64_t domain = 0;  // by DriftDetector::domain()
-  std::string reason;  // in words, with the numbers that decided; kAlarm: the feature that gave it away
+  int64_t frame = 0;    // frames seen before
+  int64_t since = 0;    // kAlarm: since when things look different, as far as can be told
+  int64_t domain = 0;   // by DriftDetector::domain()
+  std::string reason;   // in words, with the numbers that decided; kAlarm: the feature that gave it away
   double estimate = 0;  // of the accuracy of what answers afterwards, where frames show it; else 0
   double seconds = 0;   // that it took
 };
@@ -60,6 +61,9 @@ struct FollowEvent {
 struct FollowerOptions {
   int64_t window = 100;  // frames between two times of learning
   bool guarded = true;   // false: whatever was learnt answers
+  // begin() says when a domain begins, and which; the detector does not run. Of each visit the first `window`
+  // frames are learnt from, once, and nothing after them: for comparing strategies.
+  bool borders_known = false;
   size_t remembered = 8;  // domains whose accepted networks are kept, beside the source
   int64_t batch = 50;     // images that run at once
   GuardOptions guard;
@@ -75,7 +79,16 @@ struct Look {
 
 struct FollowCounts {
   int64_t frames = 0;
-  FrameFaults faults;  // frames that were left out
+  FrameFaults faults;     // frames that were left out
+  int64_t by_learnt = 0;  // that something else answered than the model as it came
+  double operations = 0;  // sum of Net::operations over these
+  // What answering takes, but for the first time that a network does.
+  struct Time {
+    int64_t frames = 0;
+    double seconds = 0;
+    double each() const { return frames > 0 ? seconds / static_cast<double>(frames) : 0; }
+  };
+  Time learnt, original;
   int64_t adapted = 0, rejected = 0, rolled_back = 0, returned = 0, failed = 0;
   double answering_s = 0, detecting_s = 0, learning_s = 0, judging_s = 0;
 };
@@ -95,13 +108,19 @@ using FrameLoader = std::function<Result<Tensor>(std::span<const int64_t> frames
 class Follower {
  public:
   // `model` is what the strategy was made for, with the weights that it changes.
-  static Result<std::unique_ptr<Follower>> create(const AdaptedModel& model,
-                                                  std::unique_ptr<Strategy> strategy, SourceStudy source,
-                                                  const FollowerOptions& options = {});
+  // `as_it_came`: the model's weights, where the strategy has changed them already to what it learnt before.
+  static Result<std::unique_ptr<Follower>> create(
+      const AdaptedModel& model, std::unique_ptr<Strategy> strategy, SourceStudy source,
+      const FollowerOptions& options = {}, const std::optional<WeightSnapshot>& as_it_came = std::nullopt);
 
+  // A visit to a domain begins with the next frame: 0 is the source, and a number that came before a domain
+  // that was met before. The model as it came answers until the visit's first window was learnt from; a
+  // strategy that remembers nothing starts from it, too. REQUIRES: FollowerOptions::borders_known
+  Status begin(int64_t domain);
   // Images that were asked, in order, f32[n,C,H,W] as the model wants them. Takes about as long as answering
-  // them twice. kInvalidArgument for other images.
-  Result<Look> see(const Tensor& images);
+  // them twice. Those that `stand_ins` marks (by image; empty: none) stand where a frame cannot be read: they
+  // are answered and counted, and nothing is made of them. kInvalidArgument for other images.
+  Result<Look> see(const Tensor& images, const std::vector<bool>& stand_ins = {});
   // Enough was seen to learn from.
   bool due() const;
   // Learns from what was seen, judges it, and changes net() when it is good. Takes long; a failure of the
@@ -124,11 +143,13 @@ class Follower {
   const Strategy& strategy() const { return *strategy_; }
 
  private:
+  struct Numbers;  // of a state
   // A network, ready to answer, with how it does on the source.
   struct Runner {
     std::shared_ptr<const Net> net;
     std::unique_ptr<Answerer> answerer;
     Footing footing;
+    bool has_answered = false;
   };
   // A frame that candidates are judged by.
   struct RecentFrame {
@@ -144,18 +165,23 @@ class Follower {
   };
 
   Follower(const AdaptedModel& model, std::unique_ptr<Strategy> strategy, SourceStudy source,
-           const FollowerOptions& options, WeightSnapshot weights);
+           const FollowerOptions& options, WeightSnapshot as_it_came, WeightSnapshot now);
   Status start();
   bool remodels() const { return strategy_->remodelled() != nullptr; }
+  static Result<Logits> answer_by(Runner& runner, const Tensor& images, FollowCounts::Time& time);
+  Result<Look> answer(const Tensor& images);
   Status take_in(std::span<const float> pixels, const Frame& frame, const std::vector<float>& logits);
+  Status detect(const Frame& frame);
+  void start_over();
+  bool learning_is_over() const;
   void forget_waiting();
   void keep(std::span<const float> pixels, const Frame& frame, const std::vector<float>& logits);
   Status begin_anew(const DriftAlarm& alarm);
   Status enter_domain();
   Status go_back_to_what_was_known(int64_t domain);
-  Status watch(const Look& look, std::span<const Frame> frames);
+  Status watch(const Look& look, std::span<const Frame> frames, const std::vector<bool>& stand_ins);
   double gain_of(const Look& look) const;
-  Result<Runner> candidate();
+  Result<Runner> candidate(std::string name);
   Status settle_on(Runner learnt);
   Status accept(Runner learnt, const std::string& reason);
   Status reject(const std::string& reason);
@@ -168,6 +194,9 @@ class Follower {
   void remember(const std::shared_ptr<const Net>& net);
   Status set_weights(const WeightSnapshot& weights);
   Status go_on_from(const WeightSnapshot& weights);
+  Status save_nets(FollowerState& state) const;
+  Status restore_nets(const FollowerState& state, const Numbers& numbers);
+  Status restore_remodelled(const Numbers& numbers);
   Status restore_watched(const FollowerState& state);
   Status restore_frames(const std::vector<int64_t>& waiting, const std::vector<int64_t>& recent,
                         const std::vector<int64_t>& kept, const FrameLoader& load);
@@ -182,7 +211,7 @@ class Follower {
   Guard guard_;
   WeightSnapshot source_weights_;
   WeightSnapshot last_weights_, begun_weights_;  // that the strategy goes on from, and began anew from
-  Runner original_, answering_;                   // the second is empty while the model as it came answers
+  Runner original_, answering_;                  // the second is empty while the model as it came answers
 
   std::vector<float> waiting_;  // pixels to learn from
   std::deque<int64_t> waiting_numbers_;
@@ -191,7 +220,8 @@ class Follower {
   std::vector<std::shared_ptr<const Net>> accepted_;  // by domain; the last used first
   std::vector<FollowEvent> events_;
   FollowCounts counts_;
-  int64_t collected_ = 0;  // frames since the last alarm
+  int64_t collected_ = 0;  // frames since the last alarm or begin(), but for faulty ones
+  int64_t begun_at_ = 0;   // frames that were seen before the last begin()
   bool learnt_ = false;    // since the last alarm
   bool settling_ = false;
   size_t image_size_ = 1;  // numbers an image

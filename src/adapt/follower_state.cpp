@@ -6,9 +6,8 @@
 #include "record/fields.h"
 
 namespace limber::adapt {
-namespace {
 
-struct FollowNumbers {
+struct Follower::Numbers {
   struct Frames {
     std::vector<int64_t> numbers, kept;  // the second: those nothing learns from
     static void fields(auto& self, auto& field) {
@@ -25,7 +24,7 @@ struct FollowNumbers {
     }
   };
   FollowCounts counts;
-  int64_t collected = 0, domain = 0;
+  int64_t collected = 0, begun_at = 0, domain = 0;
   bool learnt = false, settling = false;
   std::vector<int64_t> waiting;
   Frames recent;
@@ -37,6 +36,13 @@ struct FollowNumbers {
     field("not_a_number", self.counts.faults.not_a_number);
     field("flat", self.counts.faults.flat);
     field("noise", self.counts.faults.noise);
+    field("unreadable", self.counts.faults.unreadable);
+    field("by_learnt", self.counts.by_learnt);
+    field("learnt_frames", self.counts.learnt.frames);
+    field("learnt_s", self.counts.learnt.seconds);
+    field("original_frames", self.counts.original.frames);
+    field("original_s", self.counts.original.seconds);
+    field("operations", self.counts.operations);
     field("adapted", self.counts.adapted);
     field("rejected", self.counts.rejected);
     field("rolled_back", self.counts.rolled_back);
@@ -47,6 +53,7 @@ struct FollowNumbers {
     field("learning_s", self.counts.learning_s);
     field("judging_s", self.counts.judging_s);
     field("collected", self.collected);
+    field("begun_at", self.begun_at);
     field("domain", self.domain);
     field("learnt", self.learnt);
     field("settling", self.settling);
@@ -56,6 +63,8 @@ struct FollowNumbers {
     field("accepted", self.accepted);
   }
 };
+
+namespace {
 
 bool equal(const Tensor& a, const Tensor& b) {
   return a.type() == b.type() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
@@ -84,7 +93,8 @@ Result<WeightSnapshot> saved_weights(const std::string& what, const WeightSnapsh
     if (weights.contains(name)) {
       LIMBER_ASSIGN(const TensorType type, weights.type(name));
       if (type != it->second.type())
-        return corrupt("'{}' is {}; the model has {}", it->first, it->second.type().to_string(), type.to_string());
+        return corrupt("'{}' is {}; the model has {}", it->first, it->second.type().to_string(),
+                       type.to_string());
     }
     weights.set(name, it->second);
   }
@@ -120,9 +130,10 @@ std::string accepted_name(size_t i) { return fmt::format("accepted{}", i); }
 
 Result<FollowerState> Follower::state() const {
   FollowerState state;
-  FollowNumbers numbers;
+  Numbers numbers;
   numbers.counts = counts_;
   numbers.collected = collected_;
+  numbers.begun_at = begun_at_;
   numbers.domain = domain();
   numbers.learnt = learnt_;
   numbers.settling = settling_;
@@ -134,48 +145,68 @@ Result<FollowerState> Follower::state() const {
   const std::vector<double> detector = source_.detector.state();
   state.tensors["detector"] =
       Tensor::from(std::span<const double>(detector), Shape{static_cast<int64_t>(detector.size())});
-  LIMBER_TRY(save_weights("learning", last_weights_, source_weights_, state.tensors));
-  LIMBER_TRY(save_weights("begun", begun_weights_, source_weights_, state.tensors));
+  if (answering_.net != nullptr) numbers.answering = {answering_.net->name, answering_.net->domain};
   if (!remodels()) {
-    for (size_t i = 0; i < accepted_.size(); ++i) {
-      numbers.accepted.push_back({accepted_[i]->name, accepted_[i]->domain});
-      LIMBER_TRY(save_weights(accepted_name(i), accepted_[i]->weights, source_weights_, state.tensors));
-    }
-    if (answering_.net != nullptr) {
-      numbers.answering = {answering_.net->name, answering_.net->domain};
-      LIMBER_TRY(save_weights("answering", answering_.net->weights, source_weights_, state.tensors));
-      std::vector<std::vector<float>> original, answers, frames;
-      for (const WatchedFrame& one : watched_) {
-        original.push_back(one.original);
-        answers.push_back(one.answers);
-        frames.emplace_back(one.frame.features.begin(), one.frame.features.end());
-        frames.back().push_back(static_cast<float>(one.frame.claimed));
-      }
-      state.tensors["watched/original"] = tensor_of(original);
-      state.tensors["watched/answers"] = tensor_of(answers);
-      state.tensors["watched/frames"] = tensor_of(frames);
-    }
+    for (const auto& net : accepted_) numbers.accepted.push_back({net->name, net->domain});
+    LIMBER_TRY(save_nets(state));
   }
   state.text = format_fields(numbers);
   return state;
 }
 
+Status Follower::save_nets(FollowerState& state) const {
+  LIMBER_TRY(save_weights("learning", last_weights_, source_weights_, state.tensors));
+  LIMBER_TRY(save_weights("begun", begun_weights_, source_weights_, state.tensors));
+  for (size_t i = 0; i < accepted_.size(); ++i)
+    LIMBER_TRY(save_weights(accepted_name(i), accepted_[i]->weights, source_weights_, state.tensors));
+  if (answering_.net == nullptr) return {};
+  LIMBER_TRY(save_weights("answering", answering_.net->weights, source_weights_, state.tensors));
+  std::vector<std::vector<float>> original, answers, frames;
+  for (const WatchedFrame& one : watched_) {
+    original.push_back(one.original);
+    answers.push_back(one.answers);
+    frames.emplace_back(one.frame.features.begin(), one.frame.features.end());
+    frames.back().push_back(static_cast<float>(one.frame.claimed));
+  }
+  state.tensors["watched/original"] = tensor_of(original);
+  state.tensors["watched/answers"] = tensor_of(answers);
+  state.tensors["watched/frames"] = tensor_of(frames);
+  return {};
+}
+
 Status Follower::restore(const FollowerState& state, const FrameLoader& load) {
-  LIMBER_ASSIGN(const FollowNumbers numbers, parse_fields<FollowNumbers>(state.text));
-  const auto tensor = [&](const std::string& name) -> Result<Tensor> {
-    const auto found = state.tensors.find(name);
-    if (found == state.tensors.end()) return corrupt("there is no '{}'", name);
-    return found->second;
-  };
-  LIMBER_ASSIGN(const Tensor detector, tensor("detector"));
-  if (detector.dtype() != DType::kF64) return corrupt("'detector' is {}", detector.type().to_string());
-  LIMBER_TRY(source_.detector.restore(detector.data<double>()));
+  LIMBER_ASSIGN(const Numbers numbers, parse_fields<Numbers>(state.text));
+  const auto detector = state.tensors.find("detector");
+  if (detector == state.tensors.end() || detector->second.dtype() != DType::kF64)
+    return corrupt("there are no numbers of a 'detector'");
+  LIMBER_TRY(source_.detector.restore(detector->second.data<double>()));
+  domain_ = numbers.domain;
+  LIMBER_TRY(remodels() ? restore_remodelled(numbers) : restore_nets(state, numbers));
+  counts_ = numbers.counts;
+  collected_ = numbers.collected;
+  begun_at_ = numbers.begun_at;
+  learnt_ = numbers.learnt;
+  settling_ = numbers.settling;
+  return restore_frames(numbers.waiting, numbers.recent.numbers, numbers.recent.kept, load);
+}
+
+// The strategy has a state of its own, and what it remembers of the domain answers again.
+Status Follower::restore_remodelled(const Numbers& numbers) {
+  LIMBER_TRY(strategy_->enter(domain_));
+  if (!numbers.answering || strategy_->remodelled()->weights == model_.weights) return {};
+  LIMBER_ASSIGN(Runner runner, candidate(numbers.answering->name));
+  answer_with(std::move(runner));
+  return {};
+}
+
+Status Follower::restore_nets(const FollowerState& state, const Numbers& numbers) {
   LIMBER_ASSIGN(const WeightSnapshot begun, saved_weights("begun", source_weights_, state.tensors));
   LIMBER_TRY(go_on_from(begun));
   LIMBER_ASSIGN(last_weights_, saved_weights("learning", source_weights_, state.tensors));
   LIMBER_TRY(set_weights(last_weights_));
-  const auto net_of = [&](const std::string& what, const FollowNumbers::SavedNet& saved)
-      -> Result<std::shared_ptr<const Net>> {
+  LIMBER_TRY(strategy_->enter(domain_));
+  const auto net_of = [&](const std::string& what,
+                          const Numbers::SavedNet& saved) -> Result<std::shared_ptr<const Net>> {
     LIMBER_ASSIGN(WeightSnapshot weights, saved_weights(what, source_weights_, state.tensors));
     return std::make_shared<const Net>(Net{model_.graph, std::move(weights), saved.name, saved.domain});
   };
@@ -183,19 +214,12 @@ Status Follower::restore(const FollowerState& state, const FrameLoader& load) {
     LIMBER_ASSIGN(auto net, net_of(accepted_name(i), numbers.accepted[i]));
     accepted_.push_back(std::move(net));
   }
-  if (numbers.answering) {
-    LIMBER_ASSIGN(auto net, net_of("answering", *numbers.answering));
-    for (const auto& one : accepted_) net = one->name == net->name ? one : net;
-    LIMBER_ASSIGN(Runner runner, runner_of(std::move(net)));
-    answer_with(std::move(runner));
-    LIMBER_TRY(restore_watched(state));
-  }
-  counts_ = numbers.counts;
-  collected_ = numbers.collected;
-  domain_ = numbers.domain;
-  learnt_ = numbers.learnt;
-  settling_ = numbers.settling;
-  return restore_frames(numbers.waiting, numbers.recent.numbers, numbers.recent.kept, load);
+  if (!numbers.answering) return {};
+  LIMBER_ASSIGN(auto net, net_of("answering", *numbers.answering));
+  for (const auto& one : accepted_) net = one->name == net->name ? one : net;
+  LIMBER_ASSIGN(Runner runner, runner_of(std::move(net)));
+  answer_with(std::move(runner));
+  return restore_watched(state);
 }
 
 Status Follower::restore_watched(const FollowerState& state) {

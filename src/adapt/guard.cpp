@@ -18,6 +18,10 @@ constexpr float kFlat = 1.2e-3F;
 constexpr float kUnrelated = 0.97F;
 constexpr double kSure = 0.9;
 
+bool are_numbers(std::span<const float> values) {
+  return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
+}
+
 size_t best_of(const std::vector<float>& logits) {
   return static_cast<size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
@@ -35,8 +39,7 @@ double variety_of(const std::vector<int64_t>& claims, size_t frames) {
 }  // namespace
 
 FrameFault fault_of(std::span<const float> image, const Frame& frame) {
-  if (!std::all_of(image.begin(), image.end(), [](float x) { return std::isfinite(x); }))
-    return FrameFault::kNotANumber;
+  if (!are_numbers(image)) return FrameFault::kNotANumber;
   const auto feature = [&](FrameFeature f) { return frame.features[static_cast<size_t>(f)]; };
   const float contrast = feature(FrameFeature::kContrast);
   if (contrast < std::log(kFlat)) return FrameFault::kFlat;
@@ -68,6 +71,9 @@ Comparison compare(const Logits& original, const Footing& original_footing, cons
   seen.frames = static_cast<int64_t>(original.size());
   const auto frames = static_cast<double>(seen.frames);
   std::vector<int64_t> claims(original[0].size()), candidate_claims(original[0].size());
+  seen.no_numbers =
+      std::count_if(candidate.begin(), candidate.end(), [](const auto& row) { return !are_numbers(row); });
+  if (seen.no_numbers > 0) return seen;
   double sure = 0, sure_agree = 0, square = 0;
   for (size_t i = 0; i < original.size(); ++i) {
     const auto was = static_cast<double>(sureness_of(original[i], original_footing.temperature).probability);
@@ -107,6 +113,11 @@ Verdict Guard::decide(const Trial& trial, double least_gain) const {
   const Comparison& seen = by_heart ? *trial.unlearnt : all;
   const double doubt = std::max(0.0, all.original - trial.original_accuracy);
   Verdict verdict;
+  if (all.no_numbers > 0) {
+    verdict.gain = -1;
+    verdict.reason = fmt::format("what it says of {} of {} images is no number", all.no_numbers, all.frames);
+    return verdict;
+  }
   verdict.gain = seen.gain() + options_.doubt_share * doubt - (by_heart ? seen.gain_error : 0);
   if (trial.candidate.accuracy < trial.original.accuracy - options_.source_loss) {
     verdict.reason = fmt::format("it knows {:.1f} % of the kept source images, the model as it came {:.1f} %",
@@ -124,11 +135,11 @@ Verdict Guard::decide(const Trial& trial, double least_gain) const {
     return verdict;
   }
   verdict.good = verdict.gain >= least_gain;
-  verdict.reason =
-      fmt::format("{:+.1f} points on {} images{} (calibrated confidence {:.1f} %, as it came {:.1f} %, estimated "
-                  "to be {:.1f} % right)",
-                  100 * verdict.gain, seen.frames, by_heart ? " that it did not learn from" : "", 100 * seen.candidate, 100 * seen.original,
-                  100 * trial.original_accuracy);
+  verdict.reason = fmt::format(
+      "{:+.1f} points on {} images{} (calibrated confidence {:.1f} %, as it came {:.1f} %, estimated "
+      "to be {:.1f} % right)",
+      100 * verdict.gain, seen.frames, by_heart ? " that it did not learn from" : "", 100 * seen.candidate,
+      100 * seen.original, 100 * trial.original_accuracy);
   return verdict;
 }
 

@@ -24,8 +24,9 @@ FrameFault fault_of(std::span<const float> image, const Frame& frame);
 
 struct FrameFaults {
   int64_t not_a_number = 0, flat = 0, noise = 0;
+  int64_t unreadable = 0;  // of which there are no pixels at all
   void count(FrameFault fault);
-  int64_t all() const { return not_a_number + flat + noise; }
+  int64_t all() const { return not_a_number + flat + noise + unreadable; }
 };
 
 struct GuardOptions {
@@ -33,14 +34,15 @@ struct GuardOptions {
   // may become while it does, as shares of the images. A hundred images show it to 1.5 to 2 points.
   double least_gain = 0.02, most_loss = 0.01;
   // The model as it came is too sure of itself in a strange world, by about as much as the estimate of its
-  // accuracy is lower than what it claims. So much of that counts for the candidate, which is too sure as well.
+  // accuracy is lower than what it claims. So much of that counts for the candidate, which is too sure as
+  // well.
   double doubt_share = 0.25;
   // A candidate that gains so much more on all images than on those it did not learn from, as a share of the
   // images, knows them by heart; the others alone then say what it is worth.
   double by_heart = 0.05;
-  double source_loss = 0.05;     // of the kept source images, that a candidate may know less
-  double sure_agreement = 0.5;   // with the model as it came, on images that it is sure of
-  double least_variety = 0.5;    // of classes a candidate predicts, by that of the model as it came
+  double source_loss = 0.05;    // of the kept source images, that a candidate may know less
+  double sure_agreement = 0.5;  // with the model as it came, on images that it is sure of
+  double least_variety = 0.5;   // of classes a candidate predicts, by that of the model as it came
 };
 Status check(const GuardOptions& options);
 
@@ -51,12 +53,14 @@ struct Footing {
 };
 Footing footing_of(const Logits& logits, std::span<const int64_t> labels);
 
-// Two networks on the same images.
+// Two networks on the same images. Where the candidate says what is no number, nothing else is known.
 struct Comparison {
   int64_t frames = 0;
+  int64_t no_numbers = 0;              // of them, that the candidate answers by what is no number
   double original = 0, candidate = 0;  // mean calibrated probability of the claimed class
   double gain_error = 0;               // standard error of their difference
-  double sure_agreement = 1;           // share of images that the model as it came is sure of, of which both say the same
+  double sure_agreement =
+      1;  // share of images that the model as it came is sure of, of which both say the same
   double original_variety = 0, candidate_variety = 0;  // classes predicted: exp of the entropy of their mix
   double gain() const { return candidate - original; }
 };

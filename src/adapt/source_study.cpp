@@ -63,8 +63,8 @@ class Student {
     const auto pixels = batch.images.data<float>();
     const size_t row = pixels.size() / logits.size();
     for (size_t i = 0; i < logits.size(); ++i) {
-      seen.frames.push_back(frame_of(pixels.subspan(i * row, row), input.channels, input.height, input.width,
-                                     logits[i]));
+      seen.frames.push_back(
+          frame_of(pixels.subspan(i * row, row), input.channels, input.height, input.width, logits[i]));
       seen.judged.push_back({std::move(logits[i]), batch.labels.data<int64_t>()[i]});
     }
     return {};
@@ -94,8 +94,8 @@ Result<bool> learn_errors(Student& student, const std::shared_ptr<const Dataset>
                           SourceStudy& study) {
   for (int kind = kBenchmarkCorruptions; kind < kCorruptions; ++kind) {
     for (const int strength : kStudiedStrengths) {
-      LIMBER_ASSIGN(const auto seen, student.look(corrupt_dataset(few, static_cast<Corruption>(kind),
-                                                                  strength, seed)));
+      LIMBER_ASSIGN(const auto seen,
+                    student.look(corrupt_dataset(few, static_cast<Corruption>(kind), strength, seed)));
       if (!seen) return false;
       study.estimator.learn(study.detector.signature_of(seen->frames), seen->judged);
     }
@@ -113,8 +113,7 @@ Result<std::optional<SourceStudy>> study_source(const AdaptedModel& model,
   LIMBER_ASSIGN(const auto seen, student.look(data));
   if (!seen) return std::optional<SourceStudy>();
   LIMBER_ASSIGN(auto detector, DriftDetector::create(references_in(*seen), options.drift));
-  LIMBER_ASSIGN(auto estimator,
-                AccuracyEstimator::create(seen->judged, detector.signature_of(seen->frames)));
+  LIMBER_ASSIGN(auto estimator, AccuracyEstimator::create(seen->judged, detector.signature_of(seen->frames)));
   LIMBER_ASSIGN(const auto kept, some_of(data, options.kept));
   LIMBER_ASSIGN(const Batch batch, student.load(kept));
   const auto labels = batch.labels.data<int64_t>();

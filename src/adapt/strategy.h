@@ -52,6 +52,10 @@ class Strategy {
   // that was cut from it; graph and weights change with enter(), adapt() and reset() alone.
   virtual const AdaptedModel* remodelled() const { return nullptr; }
 
+  // What the model that answers costs, as a share of the operations of the one that the strategy was made
+  // for.
+  virtual double operations() const { return 1; }
+
   // What was learnt last is good, or nobody judges it: a strategy that keeps things beside its weights may
   // build on it from here on. enter() and adapt() say so, too, of what was learnt before them; what reset()
   // comes for first is gone.

@@ -10,6 +10,7 @@
 #include "cli/image_arguments.h"
 #include "cli/options.h"
 #include "cli/table.h"
+#include "cli/units.h"
 #include "jobs/adapt_job.h"
 #include "jobs/engine.h"
 #include "jobs/json.h"
@@ -21,7 +22,7 @@ namespace {
 struct AdaptCommand : AdaptJobOptions {
   bool json = false;
   int64_t images = 2000;
-  bool unguarded = false;
+  bool unguarded = false, no_write_back = false;
   std::string strategies = "none";  // one after the other
 };
 
@@ -29,7 +30,11 @@ Json window_json(const WindowScore& window) {
   Json out = Json::object({{"first", window.first},
                            {"frames", window.frames},
                            {"domain", window.domain},
-                           {"mixed", window.mixed}});
+                           {"mixed", window.mixed},
+                           {"labelled", window.labelled},
+                           {"scored", window.scored},
+                           {"found", window.found},
+                           {"net", window.net}});
   if (window.labelled) {
     out.set("accuracy", window.accuracy);
     out.set("frozen", window.frozen);
@@ -63,33 +68,57 @@ double detector_share(const AdaptResult& result) {
   return result.counts.detecting_s / std::max(result.counts.answering_s, 1e-9);
 }
 
-Json result_json(const AdaptCommand& options, const std::string& strategy, const AdaptResult& result) {
+// What was never found out is not there.
+Json summary_json(const AdaptCommand& options, const AdaptResult& result) {
   const AlarmScore& alarms = result.alarm_score;
   const StreamScore& score = result.score;
   const adapt::FollowCounts& counts = result.counts;
-  const Json summary = Json::object({{"accuracy", score.accuracy},
-                                     {"frozen_accuracy", score.frozen},
-                                     {"worst_below_frozen", score.worst_below_frozen},
-                                     {"source_accuracy", result.source_accuracy},
-                                     {"changes_found", alarms.found},
-                                     {"changes_missed", alarms.missed},
-                                     {"false_alarms", alarms.false_alarms},
-                                     {"median_delay", alarms.median_delay},
-                                     {"longest_delay", alarms.longest_delay},
-                                     {"estimate_error", score.estimate_error},
-                                     {"atc_error", score.atc_error},
-                                     {"doc_error", score.doc_error},
-                                     {"answers_estimate_error", score.answers_error},
-                                     {"adapted", counts.adapted},
-                                     {"rejected", counts.rejected},
-                                     {"rolled_back", counts.rolled_back},
-                                     {"returned", counts.returned},
-                                     {"failed", counts.failed},
-                                     {"learning_s", counts.learning_s},
-                                     {"judging_s", counts.judging_s},
-                                     {"detector_share", detector_share(result)},
-                                     {"detector_bytes", result.detector_bytes}});
-  const Json not_learnt = Json::object({{"skipped", result.skipped},
+  Json summary = Json::object({{"source_accuracy", result.source_accuracy},
+                               {"adapted", counts.adapted},
+                               {"rejected", counts.rejected},
+                               {"rolled_back", counts.rolled_back},
+                               {"returned", counts.returned},
+                               {"failed", counts.failed}});
+  if (score.frames > 0) {
+    summary.set("accuracy", score.accuracy);
+    summary.set("frozen_accuracy", score.frozen);
+    summary.set("estimate_error", score.estimate_error);
+    summary.set("atc_error", score.atc_error);
+    summary.set("doc_error", score.doc_error);
+    summary.set("answers_estimate_error", score.answers_error);
+  }
+  if (score.worst_below_frozen) summary.set("worst_below_frozen", *score.worst_below_frozen);
+  if (options.borders_known) return summary;
+  summary.set("changes_found", alarms.found);
+  summary.set("changes_missed", alarms.missed);
+  summary.set("false_alarms", alarms.false_alarms);
+  summary.set("median_delay", alarms.median_delay);
+  summary.set("longest_delay", alarms.longest_delay);
+  summary.set("detector_share", detector_share(result));
+  summary.set("detector_bytes", result.detector_bytes);
+  return summary;
+}
+
+Json seconds_json(const adapt::FollowCounts& counts) {
+  return Json::object({{"answering", counts.answering_s},
+                       {"detecting", counts.detecting_s},
+                       {"learning", counts.learning_s},
+                       {"judging", counts.judging_s}});
+}
+
+// Of one image, among those that ran together.
+Json inference_json(const adapt::FollowCounts& counts) {
+  Json out = Json::object({{"original_s", counts.original.each()}});
+  if (counts.learnt.frames > 0) out.set("adapted_s", counts.learnt.each());
+  if (counts.by_learnt == 0) return out;
+  out.set("adapted_frames", counts.by_learnt);
+  out.set("operations_share", counts.operations / static_cast<double>(counts.by_learnt));
+  return out;
+}
+
+Json result_json(const AdaptCommand& options, const std::string& strategy, const AdaptResult& result) {
+  const adapt::FollowCounts& counts = result.counts;
+  const Json not_learnt = Json::object({{"skipped", counts.faults.unreadable},
                                         {"not_a_number", counts.faults.not_a_number},
                                         {"flat", counts.faults.flat},
                                         {"noise", counts.faults.noise}});
@@ -97,11 +126,14 @@ Json result_json(const AdaptCommand& options, const std::string& strategy, const
                        {"stream", options.stream},
                        {"strategy", strategy},
                        {"guarded", options.guard},
+                       {"borders_known", options.borders_known},
                        {"frames", result.frames},
-                       {"labelled_frames", score.frames},
+                       {"labelled_frames", result.score.frames},
                        {"source_images", result.source_images},
                        {"not_learnt_from", not_learnt},
-                       {"summary", summary},
+                       {"summary", summary_json(options, result)},
+                       {"seconds", seconds_json(counts)},
+                       {"inference", inference_json(counts)},
                        {"windows", Json::list(result.windows, window_json)},
                        {"changes", Json::list(result.changes, change_json)},
                        {"alarms", Json::list(result.alarms, alarm_json)},
@@ -116,7 +148,7 @@ void print_domains(const AdaptResult& result) {
   };
   std::vector<Row> rows;
   for (const WindowScore& window : result.windows) {
-    if (window.mixed) continue;
+    if (window.mixed || !window.scored) continue;
     auto row =
         std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.domain == window.domain; });
     if (row == rows.end()) row = rows.insert(rows.end(), {window.domain, {}});
@@ -138,11 +170,11 @@ void print_domains(const AdaptResult& result) {
       if (change.delay) ++found, delay += *change.delay;
     }
     const bool labelled = score.frames > 0;
+    int64_t frames = 0;
+    for (const WindowScore& window : row.windows) frames += window.frames;
     table.add(
-        {row.domain,
-         std::to_string(labelled ? score.frames
-                                 : static_cast<int64_t>(row.windows.size()) * row.windows[0].frames),
-         labelled ? show_percent(score.frozen) : "-", labelled ? show_percent(score.accuracy) : "-",
+        {row.domain, std::to_string(frames), labelled ? show_percent(score.frozen) : "-",
+         labelled ? show_percent(score.accuracy) : "-",
          labelled ? fmt::format("{:.1f}", 100 * score.estimate_error) : "-",
          changes > 0 ? fmt::format("{} of {}", found, changes) : "-",
          found > 0 ? fmt::format("{:.0f}", static_cast<double>(delay) / static_cast<double>(found)) : "-"});
@@ -150,24 +182,49 @@ void print_domains(const AdaptResult& result) {
   fmt::print("{}\n", table.text());
 }
 
-void print_learning(const adapt::FollowCounts& counts, bool guarded) {
+void print_learning(const AdaptResult& result, bool guarded) {
+  const adapt::FollowCounts& counts = result.counts;
   fmt::print("learnt        {} times what answers changed", counts.adapted);
   if (guarded)
-    fmt::print("; {} rejected, {} rolled back, {} back to what was known", counts.rejected, counts.rolled_back,
-               counts.returned);
+    fmt::print("; {} rejected, {} rolled back, {} back to what was known", counts.rejected,
+               counts.rolled_back, counts.returned);
   fmt::print("\n");
-  if (counts.failed > 0) fmt::print("failed        {} of the strategy's steps, taken back\n", counts.failed);
+  const auto failure = std::find_if(result.events.begin(), result.events.end(), [](const auto& event) {
+    return event.what == adapt::follow_name(adapt::FollowKind::kFailed);
+  });
+  if (failure != result.events.end())
+    fmt::print("failed        {} of the strategy's steps, taken back; the first, at frame {}: {}\n",
+               counts.failed, failure->frame, failure->reason);
+}
+
+void print_drift(const AdaptResult& result) {
+  const AlarmScore& alarms = result.alarm_score;
+  fmt::print(
+      "drift         {} of {} changes found, after {:.0f} frames (median), {} at most; {} false alarms\n",
+      alarms.found, alarms.found + alarms.missed, alarms.median_delay, alarms.longest_delay,
+      alarms.false_alarms);
+  fmt::print("detector      {:.2f} % of the time of the model, {}\n", 100 * detector_share(result),
+             show_bytes(static_cast<double>(result.detector_bytes)));
+}
+
+void print_costs(const adapt::FollowCounts& counts) {
+  if (counts.learnt.frames == 0) return;
+  fmt::print(
+      "costs         {} an image, {} as it came ({:.0f} % of the operations); learning {}, judging {}\n",
+      show_seconds(counts.learnt.each()), show_seconds(counts.original.each()),
+      100 * counts.operations / static_cast<double>(counts.by_learnt), show_seconds(counts.learning_s),
+      show_seconds(counts.judging_s));
 }
 
 void print_faults(const AdaptResult& result) {
   const adapt::FrameFaults& faults = result.counts.faults;
-  if (result.skipped + faults.all() == 0) return;
-  fmt::print("not learnt    {} frames that cannot be read, {} of one colour, {} of noise, {} that are no numbers\n",
-             result.skipped, faults.flat, faults.noise, faults.not_a_number);
+  if (faults.all() == 0) return;
+  fmt::print(
+      "not learnt    {} frames that cannot be read, {} of one colour, {} of noise, {} that are no numbers\n",
+      faults.unreadable, faults.flat, faults.noise, faults.not_a_number);
 }
 
 void result_text(const AdaptCommand& options, const std::string& strategy, const AdaptResult& result) {
-  const AlarmScore& alarms = result.alarm_score;
   const StreamScore& score = result.score;
   const bool learns = strategy != "none";
   print_domains(result);
@@ -175,21 +232,18 @@ void result_text(const AdaptCommand& options, const std::string& strategy, const
              result.source_images, show_percent(result.source_accuracy));
   if (score.frames > 0) {
     fmt::print("accuracy      {} as it came", show_percent(score.frozen));
-    if (learns)
-      fmt::print(", {} adapted by {}; at worst {:.1f} points lost in 5,000 frames", show_percent(score.accuracy),
-                 strategy, 100 * score.worst_below_frozen);
-    fmt::print("\nestimate      off by {:.1f} points on average (ATC {:.1f}, DoC {:.1f}){}\n",
-               100 * score.estimate_error, 100 * score.atc_error, 100 * score.doc_error,
-               learns ? fmt::format(", of the model as it came; {:.1f} of what answered", 100 * score.answers_error)
-                      : "");
+    if (learns) fmt::print(", {} adapted by {}", show_percent(score.accuracy), strategy);
+    if (learns && score.worst_below_frozen)
+      fmt::print("; at worst {:.1f} points lost in 5,000 frames", 100 * *score.worst_below_frozen);
+    fmt::print(
+        "\nestimate      off by {:.1f} points on average (ATC {:.1f}, DoC {:.1f}){}\n",
+        100 * score.estimate_error, 100 * score.atc_error, 100 * score.doc_error,
+        learns ? fmt::format(", of the model as it came; {:.1f} of what answered", 100 * score.answers_error)
+               : "");
   }
-  if (learns) print_learning(result.counts, options.guard);
-  fmt::print(
-      "drift         {} of {} changes found, after {:.0f} frames (median), {} at most; {} false alarms\n",
-      alarms.found, alarms.found + alarms.missed, alarms.median_delay, alarms.longest_delay,
-      alarms.false_alarms);
-  fmt::print("detector      {:.2f} % of the time of the model, {}\n", 100 * detector_share(result),
-             show_bytes(static_cast<double>(result.detector_bytes)));
+  if (learns) print_learning(result, options.guard);
+  print_costs(result.counts);
+  if (!options.borders_known) print_drift(result);
   print_faults(result);
 }
 
@@ -208,9 +262,11 @@ void print_comparison(const std::vector<Followed>& all) {
                {"rolled back", true}});
   for (const auto& [strategy, result] : all) {
     const StreamScore& score = result.score;
-    table.add({strategy, show_percent(score.accuracy), fmt::format("{:+.1f}", 100 * (score.accuracy - score.frozen)),
-               fmt::format("{:.1f}", 100 * score.worst_below_frozen), std::to_string(result.counts.adapted),
-               std::to_string(result.counts.rejected), std::to_string(result.counts.rolled_back)});
+    table.add({strategy, show_percent(score.accuracy),
+               fmt::format("{:+.1f}", 100 * (score.accuracy - score.frozen)),
+               score.worst_below_frozen ? fmt::format("{:.1f}", 100 * *score.worst_below_frozen) : "-",
+               std::to_string(result.counts.adapted), std::to_string(result.counts.rejected),
+               std::to_string(result.counts.rolled_back)});
   }
   fmt::print("{}", table.text());
 }
@@ -248,6 +304,7 @@ Result<std::vector<Followed>> follow_all(AdaptCommand& options, const std::vecto
 Result<int> follow(AdaptCommand& options) {
   options.source_images = static_cast<size_t>(options.images);
   options.guard = !options.unguarded;
+  options.settings.write_back = !options.no_write_back;
   const std::vector<std::string> strategies = names_in(options.strategies), known = adapt_strategies();
   for (const std::string& name : strategies) {
     if (std::find(known.begin(), known.end(), name) == known.end())
@@ -278,7 +335,10 @@ void add_adapt(CommandLine& line) {
   AdaptCommand& o = *options;
   Arguments arguments = line.add("adapt", "Follow a drifting stream of images without labels",
                                  [options] { return follow(*options); });
-  add_common(arguments, o, o.json);
+  add_common(
+      arguments, o, o.json, Arguments::Need::kRequired,
+      "ONNX file, folder of a training or checkpoint, builtin:NAME, or folder of a master ('limber elastify "
+      "--gates')");
   arguments.text("--stream", o.stream, "STREAM",
                  "Domains that follow one another, or a folder; see docs/adaptation.md",
                  Arguments::Need::kRequired);
@@ -287,14 +347,26 @@ void add_adapt(CommandLine& line) {
                  "stream's, which it then does not show");
   arguments.number("--source-images", o.images, 100, 1000000,
                    "How many of these are looked at; default 2000");
-  arguments.text("--strategy", o.strategies, fmt::format("{}", fmt::join(adapt_strategies(), "|")).c_str(),
-                 "How the model learns from what it sees; several with commas between, one after the other, to "
-                 "compare; default none");
+  arguments.text(
+      "--strategy", o.strategies, fmt::format("{}", fmt::join(adapt_strategies(), "|")).c_str(),
+      "How the model learns from what it sees; several with commas between, one after the other, to "
+      "compare; default none");
   arguments.flag("--no-guard", o.unguarded, "Whatever is learnt answers, be it good or bad");
+  arguments.parsed("--operations", "PERCENT",
+                   "Of a surrogate: its operations, by those of the model it is cut from; default 25%",
+                   [&](const std::string& text) { return parse_share(text, o.settings.operations); });
+  arguments.flag("--no-write-back", o.no_write_back,
+                 "Of a surrogate: what it learns does not go into the model it is cut from");
+  arguments.flag(
+      "--borders-known", o.borders_known,
+      "The stream says where its domains begin; of every visit the first --window frames are learnt "
+      "from, once, and the others are scored: to compare strategies");
   arguments.text("-o,--output", o.output, "DIR",
                  "Folder where what happens is recorded, for 'limber report' and --resume; of several "
                  "strategies each has one in it");
   arguments.flag("--resume", o.resume, "Go on where a run in that folder stopped");
+  arguments.parsed("--save-every", "TIME", "Where it stands, at least so often; default 10s",
+                   [&](const std::string& text) { return parse_seconds(text, o.save_every_s); });
   arguments.number("--window", o.window, 10, 100000, "Frames that run and are scored together; default 100");
   arguments.number("--frames-per-alarm", o.drift.frames_per_alarm, 100, 1e12,
                    "False alarms are at least so far apart on average; default 1e6");
@@ -306,7 +378,9 @@ void add_adapt(CommandLine& line) {
       "'clean*1000,fog@3*500,all@5*500;data=cifar10'\n"
       "  limber adapt RUN --stream 'synthetic:clean*500,gaussian-noise@3*500;rounds=3;order=shuffled'\n"
       "  limber adapt RUN --stream 'all@5*500;data=cifar10' --strategy none,bn,tent -o followed\n"
-      "  limber report followed/none followed/bn followed/tent -o followed.html");
+      "  limber report followed -o followed.html\n"
+      "  limber adapt MASTER --stream 'all@5*500;data=cifar10' --strategy surrogate --operations 25% -o "
+      "followed");
 }
 
 }  // namespace limber

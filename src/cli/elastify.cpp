@@ -122,7 +122,7 @@ MasterJobOptions master_job(const ElastifyJobOptions& job) {
   master.budget = job.budget;
   master.image = job.image;
   master.changes = job.changes;
-  if (job.rate != ElastifyJobOptions().rate) master.rate = job.rate;
+  master.rate = job.rate;
   master.learn_from = job.tune_to;
   master.on_bad_image = job.on_bad_image;
   master.workers = job.workers;
@@ -203,7 +203,7 @@ void add_elastify(CommandLine& line) {
                      job.budget = 0;
                      return std::string();
                    });
-  arguments.number("--lr", job.rate, 1e-7, 1.0, "Learning rate of teaching at the beginning; default 0.001, with --gates 0.002");
+  arguments.number("--lr", job.rate, 1e-7, 1.0, "Learning rate of teaching at the beginning; default 0.001");
   arguments.number("--tune-lr", job.tune_rate, 1e-7, 1.0,
                    "The same of tuning, for the fastest variant; default 0.0015");
   arguments.parsed(

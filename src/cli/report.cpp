@@ -1,5 +1,5 @@
-// limber report: a page about trainings, or about streams that were followed, from what they recorded, or about
-// an elastic model.
+// limber report: a page about trainings, or about streams that were followed, from what they recorded, or
+// about an elastic model.
 #include "cli/commands.h"
 #include "cli/say.h"
 #include "jobs/elastic_report.h"
@@ -136,7 +136,7 @@ Json adapt_summary_json(const AdaptLog& run) {
                            {"failed", sum.failed},
                            {"resumed", run.resumed},
                            {"damaged_lines", run.damaged.size()}});
-  if (run.end) out.set("worst_below_frozen", run.end->worst_below_frozen);
+  if (run.end) set_known(out, "worst_below_frozen", run.end->worst_below_frozen);
   return out;
 }
 
@@ -155,11 +155,28 @@ Result<int> write_adapt_report(const ReportCommand& options) {
   return kExitDone;
 }
 
-Result<int> write_report(const ReportCommand& options) {
+// Of a folder where several strategies were compared: theirs.
+std::vector<std::string> expand_adapt_runs(const std::vector<std::string>& given) {
+  std::vector<std::string> runs;
+  for (const std::string& path : given) {
+    std::vector<std::string> inside;
+    if (!is_adapt_run(path)) inside = adapt_runs_in(path);
+    if (inside.empty()) inside.push_back(path);
+    runs.insert(runs.end(), inside.begin(), inside.end());
+  }
+  return runs;
+}
+
+Result<int> write_report(ReportCommand& options) {
   if (options.json && !options.output.empty())
     return usage_error(invalid("--json prints the summary and writes no page; give it or -o, not both"));
   if (is_elastic(options.runs[0])) return write_elastic_report(options);
-  if (is_adapt_run(options.runs[0])) return write_adapt_report(options);
+  const std::vector<std::string> followed = expand_adapt_runs(options.runs);
+  if (is_adapt_run(followed[0])) {
+    if (options.output.empty()) options.output = options.runs[0] + "/report.html";
+    options.runs = followed;
+    return write_adapt_report(options);
+  }
   std::vector<RunLog> runs;
   for (const std::string& path : options.runs) {
     LIMBER_ASSIGN(RunLog run, read_run(path));
@@ -182,10 +199,12 @@ Result<int> write_report(const ReportCommand& options) {
 void add_report(CommandLine& line) {
   auto options = std::make_shared<ReportCommand>();
   ReportCommand& o = *options;
-  Arguments arguments = line.add("report", "A page about trainings, streams that were followed, or an elastic model's variants",
-                                 [options] { return write_report(*options); });
+  Arguments arguments =
+      line.add("report", "A page about trainings, streams that were followed, or an elastic model's variants",
+               [options] { return write_report(*options); });
   arguments.texts("runs", o.runs, "RUN",
-                  "Folders of trainings, or of streams that were followed, one or more to compare, or one of an elastic model",
+                  "Folders of trainings, or of streams that were followed, one or more to compare, or one of "
+                  "an elastic model",
                   Arguments::Need::kRequired);
   arguments.text("-o,--output", o.output, "FILE", "The page; default report.html in the first RUN");
   arguments.flag("--json", o.json, "Print the summary as JSON instead");
@@ -197,7 +216,7 @@ void add_report(CommandLine& line) {
       "  limber report run                                one training, into run/report.html\n"
       "  limber report full elastic last -o compare.html  several, with times against that of strategy full\n"
       "  limber report full elastic --json                the numbers of the summary\n"
-      "  limber report followed/bn followed/tent          what 'limber adapt' did with each strategy\n"
+      "  limber report followed                           what 'limber adapt' did with each strategy\n"
       "  limber report shapes                             variants that searches of an elastic model found");
 }
 

@@ -192,6 +192,9 @@ void add_adapting(Arguments& arguments, ServeCommand& o) {
       "Follow a drifting world: learn from what is asked, in the background; default not at all");
   arguments.text("--adapt-data", adapt.data, "DATA",
                  "Labelled images like those of the training, but none of them: what is normal");
+  arguments.parsed("--adapt-operations", "PERCENT",
+                   "Of a surrogate: its operations, by those of the model it is cut from; default 25%",
+                   [&](const std::string& text) { return parse_share(text, adapt.settings.operations); });
   arguments.parsed("--adapt-share", "PERCENT", "Of the cores, at most, for looking and learning; default 25%",
                    [&](const std::string& text) { return parse_share(text, adapt.share); });
 }

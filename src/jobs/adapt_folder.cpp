@@ -11,13 +11,12 @@ namespace {
 namespace fs = std::filesystem;
 
 struct StateText {
-  int64_t frames = 0, skipped = 0;
+  int64_t frames = 0;
   RunTexts options;
   std::string follower;
 
   static void fields(auto& self, auto& field) {
     field("frames", self.frames);
-    field("skipped", self.skipped);
     field("options", self.options);
     field("follower", self.follower);
   }
@@ -44,9 +43,10 @@ Status check_same_options(const RunTexts& before, const RunTexts& now) {
     const auto was = before.find(name);
     const std::string old = was == before.end() ? "" : was->second;
     if (old != value)
-      return invalid("{} was '{}' when this stream was begun and is '{}' now; resume with what it was, or choose "
-                     "another folder",
-                     name, old, value);
+      return invalid(
+          "{} was '{}' when this stream was begun and is '{}' now; resume with what it was, or choose "
+          "another folder",
+          name, old, value);
   }
   return {};
 }
@@ -59,7 +59,7 @@ Result<SavedFollower> read_state(const std::string& path, const RunTexts& option
   auto state = parse_fields<StateText>(text->second);
   if (!state.ok()) return state.status().in(path);
   LIMBER_TRY(check_same_options(state->options, options));
-  return SavedFollower{{std::move(file->tensors), std::move(state->follower)}, state->frames, state->skipped};
+  return SavedFollower{{std::move(file->tensors), std::move(state->follower)}, state->frames};
 }
 
 }  // namespace
@@ -81,6 +81,7 @@ Result<std::unique_ptr<AdaptFolder>> AdaptFolder::open(const std::string& path, 
   folder->options_ = options;
   RunHeader header{.job = "adapt", .options = options, .environment = environment};
   if (!folder->saved_) {
+    fs::remove_all(folder->master_folder(), ec);
     LIMBER_TRY(folder->add(StartRecord{header}));
     return folder;
   }
@@ -105,9 +106,8 @@ Status AdaptFolder::read_history() {
 
 Status AdaptFolder::save(const SavedFollower& state) {
   LIMBER_TRY(history_.sync());
-  const StateText text{state.frames, state.skipped, options_, state.follower.text};
-  return write_safetensors(state_path(path_),
-                           {state.follower.tensors, {{"state", format_fields(text)}}});
+  const StateText text{state.frames, options_, state.follower.text};
+  return write_safetensors(state_path(path_), {state.follower.tensors, {{"state", format_fields(text)}}});
 }
 
 }  // namespace limber

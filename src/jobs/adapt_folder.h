@@ -2,6 +2,7 @@
 //
 //   history.jsonl      what happened, a line each (record/adapt_records.h)
 //   state.safetensors  all that following needs to go on; replaced as a whole
+//   master/            what a master has learnt, of a strategy that has one (adapt/surrogate/master_state.h)
 //
 // A process that is killed leaves the old state or the new one. Lines of windows after it are done again.
 #pragma once
@@ -20,8 +21,7 @@ namespace limber {
 
 struct SavedFollower {
   adapt::FollowerState follower;
-  int64_t frames = 0;   // of the stream that are done
-  int64_t skipped = 0;  // of them, which could not be read
+  int64_t frames = 0;  // of the stream that are done
 };
 
 class AdaptFolder {
@@ -30,6 +30,8 @@ class AdaptFolder {
   static Result<std::unique_ptr<AdaptFolder>> open(const std::string& path, bool resume,
                                                    const RunTexts& options, const RunTexts& environment);
 
+  // Empty, or not there, unless there is saved().
+  std::string master_folder() const { return path_ + "/master"; }
   // Where it stood; nothing when it begins.
   const std::optional<SavedFollower>& saved() const { return saved_; }
   // Of what is done.

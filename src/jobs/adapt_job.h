@@ -22,9 +22,14 @@ struct AdaptJobOptions : JobOptions {
   // stream's own data set, which the stream then does not show.
   std::string data;
   size_t source_images = 2000;
-  int64_t window = 100;  // frames that are scored together, and run together
+  int64_t window = 100;           // frames that are scored together, and run together
   std::string strategy = "none";  // one of adapt_strategies()
-  bool guard = true;  // false: whatever is learnt answers
+  StrategySettings settings;      // its folder is set by the job: inside of `output`
+  bool guard = true;              // false: whatever is learnt answers
+  // The stream says where its domains begin, and nothing looks for drift; a domain that comes again is known
+  // for what it is. Every visit is learnt from once, from its first `window` frames, and scored by all
+  // others: how strategies are compared.
+  bool borders_known = false;
   adapt::DriftOptions drift;
   ImageOptions image;
   int workers = kAutoWorkers;
@@ -53,13 +58,13 @@ struct AdaptResult {
   int64_t frames = 0;
   int64_t source_images = 0;
   adapt::FollowCounts counts;
-  int64_t skipped = 0;       // frames that could not be read; the next one counts twice instead
   size_t detector_bytes = 0;
 };
 
 // The stream is scored as it comes: every window by a model that has not seen it, which then may learn from
 // its images. Nothing when it was stopped before the first window; a stop later leaves a result of what was
 // seen.
+// `model` may also be the folder of a master (`elastify --gates`), which is followed with its gates.
 Result<std::optional<AdaptResult>> run_adapt(const AdaptJobOptions& options, const JobControl& control = {});
 
 }  // namespace limber

@@ -34,9 +34,11 @@ AlarmScore score_alarms(std::vector<DomainChange>& changes, std::span<const int6
 
 namespace {
 
-// The most that the frozen model was better over windows that together have `span` frames or more.
-double worst_loss(std::span<const WindowScore> windows, int64_t span) {
-  double worst = 0, lost = 0;
+// The most that the frozen model was better over windows that together have `span` frames or more, at least
+// 0.
+std::optional<double> worst_loss(std::span<const WindowScore> windows, int64_t span) {
+  std::optional<double> worst;
+  double lost = 0;
   int64_t frames = 0;
   size_t first = 0;
   for (const WindowScore& window : windows) {
@@ -46,7 +48,7 @@ double worst_loss(std::span<const WindowScore> windows, int64_t span) {
       lost -= (windows[first].frozen - windows[first].accuracy) * static_cast<double>(windows[first].frames);
       frames -= windows[first].frames;
     }
-    if (frames >= span) worst = std::max(worst, lost / static_cast<double>(frames));
+    if (frames >= span) worst = std::max(worst.value_or(0), lost / static_cast<double>(frames));
   }
   return worst;
 }
@@ -58,7 +60,7 @@ StreamScore score_windows(std::span<const WindowScore> windows, int64_t span) {
   std::vector<WindowScore> labelled;
   int64_t pure = 0;
   for (const WindowScore& window : windows) {
-    if (!window.labelled) continue;
+    if (!window.labelled || !window.scored) continue;
     labelled.push_back(window);
     score.frames += window.frames;
     score.accuracy += window.accuracy * static_cast<double>(window.frames);

@@ -33,6 +33,7 @@ struct WindowScore {
   std::string domain;                     // of the first frame
   bool mixed = false;                     // with frames of another
   bool labelled = true;                   // or of pure noise
+  bool scored = true;                     // false: shown to learn from alone
   double accuracy = 0;                    // of the model as it is adapted
   double frozen = 0;                      // of the model as it came
   double estimate = 0, atc = 0, doc = 0;  // of `frozen`, without labels
@@ -42,13 +43,15 @@ struct WindowScore {
 };
 
 struct StreamScore {
-  int64_t frames = 0;  // that have a label
+  int64_t frames = 0;  // that have a label, and count
   double accuracy = 0, frozen = 0;
-  double worst_below_frozen = 0;  // the most that adapting lost in `span` frames in a row, as a share
+  // The most that adapting lost in `span` frames in a row, as a share; nothing: there are not so many.
+  std::optional<double> worst_below_frozen;
   // Mean absolute, over windows of one domain.
   double estimate_error = 0, atc_error = 0, doc_error = 0, answers_error = 0;
 };
-// `span`: frames over which adapting must not lose. Windows without labels do not count.
+// `span`: frames over which adapting must not lose. Windows without labels, and those not scored, do not
+// count.
 StreamScore score_windows(std::span<const WindowScore> windows, int64_t span);
 
 }  // namespace limber

@@ -60,6 +60,7 @@ Status check(const ServeAdaptOptions& options) {
   const auto names = adapt_strategies();
   if (options.method == "none" || std::find(names.begin(), names.end(), options.method) == names.end())
     return no_such("method", options.method, names);
+  LIMBER_TRY(check(options.settings));
   if (options.data.empty())
     return invalid(
         "no images of the source; adapting needs labelled images like those the model was trained on, to "
@@ -109,15 +110,20 @@ Result<std::unique_ptr<FollowedModel>> FollowedModel::create(const std::shared_p
   LIMBER_TRY(check_classes(served.graph, source->class_names(), settings.adapt.data));
   LIMBER_ASSIGN(const WeightSnapshot weights, served.params->snapshot());
   std::unique_ptr<FollowedModel> made(new FollowedModel(model, weights, std::move(source), settings));
-  auto strategy = make_strategy(settings.adapt.method, made->adapted_);
-  if (!strategy.ok()) return strategy.status().in(made->name_);
-  made->strategy_ = *std::move(strategy);
+  if (!needs_source_images(settings.adapt.method)) LIMBER_TRY(made->choose_strategy({}));
   made->tell("starting");
   return made;
 }
 
 FollowedModel::~FollowedModel() {
   if (const auto model = model_.lock()) model->use_tap(nullptr);
+}
+
+Status FollowedModel::choose_strategy(const Tensor& source) {
+  auto made = make_strategy(settings_.adapt.method, adapted_, settings_.adapt.settings, source);
+  if (!made.ok()) return made.status().in(name_);
+  strategy_ = *std::move(made);
+  return {};
 }
 
 bool FollowedModel::go_on() {
@@ -132,6 +138,7 @@ Result<bool> FollowedModel::study() {
                                                 [&] { return !go_on(); }));
   if (!study) return false;
   told_.source_accuracy = study->estimator.source_accuracy();
+  if (strategy_ == nullptr) LIMBER_TRY(choose_strategy(study->images));
   LIMBER_ASSIGN(follower_, adapt::Follower::create(adapted_, std::move(strategy_), *std::move(study),
                                                    {.window = settings_.adapt.window}));
   published_ = follower_->net();

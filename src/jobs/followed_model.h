@@ -9,6 +9,7 @@
 
 #include "adapt/follower.h"
 #include "data/dataset.h"
+#include "jobs/adapt_strategies.h"
 #include "jobs/source.h"
 #include "record/serve_records.h"
 #include "serve/served_model.h"
@@ -22,6 +23,7 @@ struct ServeAdaptOptions {
   size_t source_images = 2000;  // of them that are looked at
   double share = 0.25;          // of the cores, that looking and learning may take together
   int64_t window = 100;         // images between two times of learning
+  StrategySettings settings;    // of the method; without a folder
   bool idle_only = true;        // with time that nobody else wants; false: as everybody else
 };
 Status check(const ServeAdaptOptions& options);
@@ -68,6 +70,7 @@ class FollowedModel {
  private:
   FollowedModel(const std::shared_ptr<ServedModel>& model, const WeightSnapshot& weights,
                 std::shared_ptr<const Dataset> source, const FollowedModelSettings& settings);
+  Status choose_strategy(const Tensor& source);
   bool go_on();
   Result<bool> look();
   void add_point(const adapt::Look& look, int64_t images);
@@ -84,7 +87,8 @@ class FollowedModel {
   Shape images_;            // f32[n,C,H,W]
   const std::shared_ptr<RequestTap> tap_;
 
-  std::unique_ptr<adapt::Strategy> strategy_;  // until the follower has it
+  std::unique_ptr<adapt::Strategy>
+      strategy_;  // until the follower has it; one that needs the source: in study()
   std::unique_ptr<adapt::Follower> follower_;  // null before study()
   std::shared_ptr<const adapt::Net> published_;
   std::vector<float> pixels_;

@@ -16,7 +16,7 @@ struct MasterJobOptions : JobOptions {
   double budget = 600;
   ImageOptions image;
   AugmentOptions changes;   // random ones
-  double rate = 2e-3;       // of training, for the smallest networks
+  double rate = 1e-3;       // of training, at its beginning
   TuneTo learn_from = TuneTo::kAuto;
   std::vector<double> shares = {1, 0.75, 0.5, 0.4, 0.3, 0.2};  // of the filters, that are judged in the end
   OnBadImage on_bad_image = OnBadImage::kFail;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -25,7 +26,8 @@ class AdaptLogReader {
         log.resumed.push_back(r.step);
       });
     }
-    if (line.is<AdaptWindowRecord>()) add<AdaptWindowRecord>(line, [&](auto& r) { log.windows.push_back(r); });
+    if (line.is<AdaptWindowRecord>())
+      add<AdaptWindowRecord>(line, [&](auto& r) { log.windows.push_back(r); });
     if (line.is<AdaptEventRecord>()) add<AdaptEventRecord>(line, [&](auto& r) { log.events.push_back(r); });
     if (line.is<AdaptEndRecord>()) add<AdaptEndRecord>(line, [&](auto& r) { log.end = r; });
   }
@@ -60,7 +62,7 @@ AdaptSummary summarise(const AdaptLog& log) {
   for (const AdaptWindowRecord& window : log.windows) {
     const auto frames = static_cast<double>(window.frames);
     sum.frames += window.frames;
-    if (!window.labelled) continue;
+    if (!window.counts()) continue;
     sum.labelled += window.frames;
     sum.accuracy += frames * window.accuracy;
     sum.frozen += frames * window.frozen;
@@ -71,8 +73,9 @@ AdaptSummary summarise(const AdaptLog& log) {
       *value /= static_cast<double>(sum.labelled);
   }
   const std::pair<const char*, int64_t*> counted[] = {
-      {"alarm", &sum.alarms},           {"adapted", &sum.adapted},   {"rejected", &sum.rejected},
-      {"rolled back", &sum.rolled_back}, {"returned", &sum.returned}, {"failed", &sum.failed}};
+      {"alarm", &sum.alarms},      {"adapted", &sum.adapted},
+      {"rejected", &sum.rejected}, {"rolled back", &sum.rolled_back},
+      {"returned", &sum.returned}, {"failed", &sum.failed}};
   for (const AdaptEventRecord& event : log.events) {
     for (const auto& [what, count] : counted) *count += event.what == what ? 1 : 0;
   }
@@ -82,6 +85,21 @@ AdaptSummary summarise(const AdaptLog& log) {
 bool is_adapt_run(const std::string& path) {
   const auto history = read_records(path + "/history.jsonl");
   return history.ok() && !history->lines.empty() && history->lines.front().job == "adapt";
+}
+
+std::vector<std::string> adapt_runs_in(const std::string& path) {
+  std::vector<std::string> runs;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(path, ignored)) {
+    if (entry.is_directory(ignored) && is_adapt_run(entry.path().string()))
+      runs.push_back(entry.path().string());
+  }
+  const auto key = [](const std::string& run) {
+    const std::string name = std::filesystem::path(run).filename().string();
+    return std::pair(name != "none", name);
+  };
+  std::sort(runs.begin(), runs.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  return runs;
 }
 
 AdaptLog parse_adapt_history(std::string_view text, const std::string& file) {

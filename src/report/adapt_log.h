@@ -24,7 +24,7 @@ struct AdaptLog {
   std::string option(const std::string& name) const;  // empty where there is none
 };
 
-// Over windows whose frames have labels.
+// Over windows that count.
 struct AdaptSummary {
   int64_t frames = 0, labelled = 0;
   double accuracy = 0, frozen = 0, estimate_error = 0;  // the last: mean absolute, of what answered
@@ -32,6 +32,9 @@ struct AdaptSummary {
 };
 AdaptSummary summarise(const AdaptLog& log);
 
+// Folders in this one where streams were followed, as several strategies in a row leave them: "none" first,
+// the others by name. Empty where there are none.
+std::vector<std::string> adapt_runs_in(const std::string& path);
 // Was a stream followed in this folder? Looks at the first line of its history.
 bool is_adapt_run(const std::string& path);
 AdaptLog parse_adapt_history(std::string_view text, const std::string& file);

@@ -37,7 +37,7 @@ std::vector<PlotPoint> line_of(const AdaptLog& run, const char* what, const Valu
     double sum = 0, frames = 0;
     for (size_t i = begin; i < std::min(begin + each, run.windows.size()); ++i) {
       const AdaptWindowRecord& window = run.windows[i];
-      if (!window.labelled) continue;
+      if (!window.counts()) continue;
       sum += static_cast<double>(window.frames) * value(window);
       frames += static_cast<double>(window.frames);
     }
@@ -94,9 +94,9 @@ LinePlot stream_plot(const std::vector<AdaptLog>& runs) {
     if (runs.size() > 1 && runs[i].option("strategy") == "none") continue;
     const std::string label = label_of(runs[i], runs);
     plot.series.push_back(
-        {.name = label,
-         .colour = i,
-         .points = line_of(runs[i], label.c_str(), [](const auto& w) { return w.accuracy; })});
+        {.name = label, .colour = i, .points = line_of(runs[i], label.c_str(), [](const auto& w) {
+                                       return w.accuracy;
+                                     })});
   }
   if (runs.size() > 1) return plot;
   plot.series.push_back({.name = "estimated without labels",
@@ -115,7 +115,7 @@ std::string estimate_plot(const AdaptLog& run) {
                    .y = {.label = "true, %", .low = 0, .high = 100},
                    .colour = 0};
   for (const AdaptWindowRecord& window : run.windows) {
-    if (window.labelled && !window.mixed)
+    if (window.counts() && !window.mixed)
       plot.points.push_back({100 * window.estimate, 100 * window.accuracy,
                              fmt::format("{}, before frame {}", window.domain, window.step)});
   }
@@ -144,7 +144,8 @@ HtmlTable runs_table(const std::vector<AdaptLog>& runs) {
         {run.name, run.option("strategy") + (run.option("guard") == "off" ? ", unguarded" : ""),
          fmt::format("{}", sum.frames), labelled ? percent_text(sum.accuracy) : "",
          labelled ? percent_text(sum.frozen) : "", labelled ? gain_text(sum.accuracy - sum.frozen) : "",
-         run.end ? fmt::format("{:.1f}", 100 * run.end->worst_below_frozen) : "",
+         run.end && run.end->worst_below_frozen ? fmt::format("{:.1f}", 100 * *run.end->worst_below_frozen)
+                                                : "-",
          labelled ? fmt::format("{:.1f}", 100 * sum.estimate_error) : "", fmt::format("{}", sum.alarms),
          fmt::format("{}", sum.adapted), fmt::format("{}", sum.rejected), fmt::format("{}", sum.rolled_back),
          fmt::format("{}", sum.returned)});
@@ -155,13 +156,14 @@ HtmlTable runs_table(const std::vector<AdaptLog>& runs) {
 // One row for each domain, in the order they come first; one column for each run.
 HtmlTable domains_table(const std::vector<AdaptLog>& runs) {
   HtmlTable table;
-  table.columns = {{.title = "domain"}, {.title = "frames", .right = true}, {.title = "as it came", .right = true}};
+  table.columns = {
+      {.title = "domain"}, {.title = "frames", .right = true}, {.title = "as it came", .right = true}};
   std::vector<std::string> order;
   std::vector<std::map<std::string, AdaptSummary>> sums(runs.size());
   for (size_t i = 0; i < runs.size(); ++i) {
     table.columns.push_back({.title = label_of(runs[i], runs), .right = true});
     for (const AdaptWindowRecord& window : runs[i].windows) {
-      if (!window.labelled || window.mixed) continue;
+      if (!window.counts() || window.mixed) continue;
       if (std::find(order.begin(), order.end(), window.domain) == order.end()) order.push_back(window.domain);
       AdaptSummary& sum = sums[i][window.domain];
       const auto frames = static_cast<double>(window.frames);
@@ -183,18 +185,19 @@ HtmlTable domains_table(const std::vector<AdaptLog>& runs) {
 
 HtmlTable events_table(const AdaptLog& run) {
   HtmlTable table;
-  table.columns = {{.title = "frame", .right = true},
-                   {.title = "what"},
-                   {.title = "domain"},
-                   {.title = "found", .right = true, .hint = "domain, by the detector's number; 0: the source"},
-                   {.title = "took", .right = true},
-                   {.title = "why"}};
+  table.columns = {
+      {.title = "frame", .right = true},
+      {.title = "what"},
+      {.title = "domain"},
+      {.title = "found", .right = true, .hint = "domain, by the detector's number; 0: the source"},
+      {.title = "took", .right = true},
+      {.title = "why"}};
   const size_t first = run.events.size() > kMostEvents ? run.events.size() - kMostEvents : 0;
   for (size_t i = first; i < run.events.size(); ++i) {
     const AdaptEventRecord& event = run.events[i];
     table.rows.push_back({fmt::format("{}", event.frame), event.what, event.domain,
-                          fmt::format("{}", event.found), event.seconds > 0 ? step_time_text(event.seconds) : "",
-                          event.reason});
+                          fmt::format("{}", event.found),
+                          event.seconds > 0 ? step_time_text(event.seconds) : "", event.reason});
   }
   return table;
 }
@@ -207,9 +210,10 @@ void add_notes(HtmlPage& page, const AdaptLog& run) {
   }
   const AdaptEndRecord& end = *run.end;
   if (end.skipped + end.flat + end.noise + end.not_a_number > 0)
-    page.note(fmt::format("{}: nothing was learnt from {} frames that cannot be read, {} of one colour, {} of noise "
-                          "and {} that are no numbers.",
-                          run.name, end.skipped, end.flat, end.noise, end.not_a_number));
+    page.note(fmt::format(
+        "{}: nothing was learnt from {} frames that cannot be read, {} of one colour, {} of noise "
+        "and {} that are no numbers.",
+        run.name, end.skipped, end.flat, end.noise, end.not_a_number));
 }
 
 }  // namespace

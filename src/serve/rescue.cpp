@@ -1,20 +1,14 @@
 #include "serve/rescue.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace limber {
 
-double longest_turn(std::span<const Waiting> queue, int workers, double stall_s, double quickest_s) {
-  double longest = std::numeric_limits<double>::infinity();
-  double before = 0;  // rows that are computed first
-  for (const Waiting& one : queue) {
-    const double turns = before / workers + static_cast<double>(one.rows);
-    const double turn = (one.left_s - stall_s) / turns;
-    if (turn >= quickest_s) longest = std::min(longest, turn);
-    before += static_cast<double>(one.rows);
-  }
-  return longest;
+void LongestTurn::add(const Waiting& next) {
+  const double turns = before_ / workers_ + static_cast<double>(next.rows);
+  const double turn = (next.left_s - stall_s_) / turns;
+  if (turn >= quickest_s_) longest_ = std::min(longest_, turn);
+  before_ += static_cast<double>(next.rows);
 }
 
 }  // namespace limber

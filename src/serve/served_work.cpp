@@ -99,31 +99,22 @@ double ServedModel::time_left(const Ticket& ticket, double now) const {
   return due - now - overhead_s_;
 }
 
-// The slowest variant, up to the active one, by which the head of the queue and those behind it are in time.
 std::shared_ptr<const ReadyVariant> ServedModel::variant_for_head(double now, bool& rescued) const {
   const Policy policy = options_.governor.policy;
   const auto& [variants, active] = *warm_;
   if (policy == Policy::kFixed || policy == Policy::kReactive) return active;
-  const Ticket& head = queue_.front();
-  const double quickest_s = slowdown_.slowdown * variants.front()->seconds();
-  std::vector<Waiting> waiting;
-  for (const Ticket& ticket : queue_) waiting.push_back({time_left(ticket, now), ticket.rows});
-  const double turn_s = longest_turn(waiting, options_.ready.workers, slowdown_.stall_s, quickest_s);
-  const double left = waiting.front().left_s;
-  const auto in_time = [&](const ReadyVariant& one) {
-    return slowdown_.predict(one.seconds_of(head.rows)) <= left &&
-           slowdown_.slowdown * one.seconds() <= turn_s;
+  LongestTurn turn(options_.ready.workers, slowdown_.stall_s,
+                   slowdown_.slowdown * variants.front()->seconds());
+  for (const Ticket& ticket : queue_) turn.add({time_left(ticket, now), ticket.rows});
+  const int64_t rows = queue_.front().rows;
+  const auto times = [rows](const ReadyVariant& one) {
+    return VariantTimes{one.seconds(), one.seconds_of(rows)};
   };
-  if (in_time(*active)) return active;
-  std::shared_ptr<const ReadyVariant> best;
-  for (const auto& one : variants)
-    if (in_time(*one) && one->seconds() <= active->seconds()) best = one;
-  // The quickest when it has a chance, or when others wait: else it is late anyway, and the active one is for
-  // the sake of the answer.
-  const bool a_chance = slowdown_.slowdown * variants.front()->seconds_of(head.rows) <= left;
-  if (best == nullptr) best = a_chance || queue_.size() > 1 ? variants.front() : active;
-  rescued = best != active;
-  return best;
+  const QueueHead head{{time_left(queue_.front(), now), rows}, turn.seconds(), queue_.size() > 1, slowdown_};
+  const auto other = limber::variant_for_head(head, times(*active), variants.size(),
+                                              [&](size_t i) { return times(*variants[i]); });
+  rescued = other && variants[*other] != active;
+  return other ? variants[*other] : active;
 }
 
 // Tickets from the head of the queue that are computed together. What waits is shared with the other workers,

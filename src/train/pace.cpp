@@ -33,9 +33,8 @@ void Pace::count_update(double seconds) {
 
 double Pace::update_seconds() const { return updates_.empty() ? updating_ : median(updates_); }
 
-void Pace::settle(int64_t updates, double on_top) {
-  const auto rest = static_cast<double>(std::max<int64_t>(0, updates - counted_));
-  whole_ = spent() + rest * update_seconds() + on_top;
+void Pace::settle(int64_t ahead, double on_top) {
+  whole_ = spent() + static_cast<double>(std::max<int64_t>(0, ahead)) * update_seconds() + on_top;
   limit_ = whole_ / asked_.speedup;
 }
 

@@ -42,8 +42,9 @@ class Pace {
   double update_seconds() const;  // the median of the last few
   // Has it seen enough updates to say how long the whole would take?
   bool can_settle() const { return !limited() && counted_ >= kSettleAfter; }
-  // All epochs: so many updates like those that were counted, and what comes on top. REQUIRES: can_settle()
-  void settle(int64_t updates, double on_top);
+  // All epochs: what was spent, so many updates more like those that were counted, and what comes on top.
+  // REQUIRES: can_settle()
+  void settle(int64_t ahead, double on_top);
 
   // Of the time for updates, the share that is behind: 0..1. What else takes time makes it jump.
   double done() const;

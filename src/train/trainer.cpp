@@ -177,7 +177,7 @@ void Trainer::look_at_clock() {
   }
   pace_.set_reserve(kEndMargin * (evaluation_s_ + checkpoint_s_));
   if (pace_.can_settle())
-    pace_.settle(total_updates(), static_cast<double>(options_.epochs) * (evaluation_s_ + checkpoint_s_));
+    pace_.settle(total_updates() - state_.step, static_cast<double>(options_.epochs) * (evaluation_s_ + checkpoint_s_));
   if (!pace_.limited()) return;
   length_.total = pace_.expected_updates(state_.step);
   length_.done = std::max(length_.done, pace_.done());  // the end may turn out to need less than was kept
@@ -213,9 +213,9 @@ Status Trainer::run_epoch(bool& stopped) {
   while (state_.batch < batches_ && !over_) {
     stopped = stop_asked();
     if (stopped) return {};
-    const double start = now_seconds();
+    const double start = inputs_.clock();
     LIMBER_TRY(update(start));
-    state_.seconds += now_seconds() - start;
+    state_.seconds += inputs_.clock() - start;
     const bool due = options_.checkpoint_every > 0 && state_.step % options_.checkpoint_every == 0;
     if (due && state_.batch < batches_) LIMBER_TRY(save(false));
   }
@@ -242,7 +242,7 @@ Status Trainer::update(double start) {
   state_.loss_sum += loss * micro;
   state_.batch += micro;
   ++state_.step;
-  pace_.count_update(now_seconds() - start);
+  pace_.count_update(inputs_.clock() - start);
   look_at_clock();
   over_ = pace_.over();
   const bool last = pace_.by_clock() ? over_ : state_.step == total_updates();
@@ -351,7 +351,7 @@ Status Trainer::save(bool best) {
   CheckpointInfo info{state_, options_.seed, texts(), inputs_.data->class_names(), options_.input, {}};
   for (const TrainerHook* hook : inputs_.hooks) hook->save(info.notes);
   if (pace_.by_clock()) info.notes[kPaceNote] = pace_.note();
-  const double start = now_seconds();
+  const double start = inputs_.clock();
   const Status status = inputs_.folder->save(inputs_.graph, *inputs_.params, info, best);
   if (is_divergence(status)) return diverged(status.message());
   if (!status.ok()) {
@@ -362,7 +362,7 @@ Status Trainer::save(bool best) {
         state_.step, status.message(), inputs_.folder->path());
   }
   saved_step_ = state_.step;
-  checkpoint_s_ = now_seconds() - start;
+  checkpoint_s_ = inputs_.clock() - start;
   aside_s_ += checkpoint_s_;
   return {};
 }

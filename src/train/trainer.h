@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -94,7 +95,8 @@ struct TrainerInputs {
   RunFolder* folder = nullptr;   // null: neither checkpoints nor history
   TrainingState state;           // where to go on
   OptionTexts notes;             // of the checkpoint it goes on from
-  double began = now_seconds();  // when what time is counted for began
+  std::function<double()> clock = now_seconds;  // that goes when a test tells it to
+  double began = clock();                       // when what time is counted for began
   OptionTexts options;           // what hooks were asked for; kept beside describe()
   OptionTexts environment;       // for the history
   std::vector<TrainerHook*> hooks;
@@ -130,7 +132,7 @@ class Trainer {
       : inputs_(std::move(inputs)),
         options_(options),
         state_(inputs_.state),
-        pace_(options.time, inputs_.began) {}
+        pace_(options.time, inputs_.began, inputs_.clock) {}
   Status make_session();
   Status make_loaders();
   Status open_history();

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "adapt/methods/batch_norm.h"
 #include "tests/adapt/methods/small_model.h"
 
 namespace limber::adapt {
@@ -19,7 +18,8 @@ Tensor pictures(int64_t count, uint64_t seed, float light = 0) {
   Random random(seed);
   auto pixels = images.data<float>();
   for (size_t i = 0; i < pixels.size(); i += kSide * kSide) {
-    const double phase = random.uniform(0, 6), slope = random.uniform(-1, 1), height = random.uniform(0.5, 1.5);
+    const double phase = random.uniform(0, 6), slope = random.uniform(-1, 1),
+                 height = random.uniform(0.5, 1.5);
     for (size_t k = 0; k < kSide * kSide; ++k) {
       const auto x = static_cast<double>(k % kSide), y = static_cast<double>(k / kSide);
       pixels[i + k] = light + static_cast<float>(height * std::sin(phase + x / 3) + slope * y / 4);
@@ -30,7 +30,8 @@ Tensor pictures(int64_t count, uint64_t seed, float light = 0) {
 
 Tensor one_of(const Tensor& images, int64_t index) {
   const size_t row = images.data<float>().size() / static_cast<size_t>(images.shape().dim(0));
-  return Tensor::from(images.data<float>().subspan(static_cast<size_t>(index) * row, row), {1, 3, kSide, kSide});
+  return Tensor::from(images.data<float>().subspan(static_cast<size_t>(index) * row, row),
+                      {1, 3, kSide, kSide});
 }
 
 // The classes are what the model says, but for one in five.
@@ -145,7 +146,17 @@ TEST(Follower, WhatForgetsIsRejectedAndTakenBack) {
   const Tensor after = *strange.model.weights->get("head");
   EXPECT_EQ(std::memcmp(before.raw(), after.raw(), before.bytes()), 0);
   EXPECT_GT(strange.strategy->resets, 0);
-  for (const FollowEvent& event : strange.events) EXPECT_FALSE(event.reason.empty()) << follow_name(event.kind);
+  for (const FollowEvent& event : strange.events)
+    EXPECT_FALSE(event.reason.empty()) << follow_name(event.kind);
+}
+
+TEST(Follower, AnswersThatAreNoNumbersAreRejected) {
+  Case broken(times("head", NAN));
+  broken.show(100, 2, 4);
+  EXPECT_EQ(broken.count(FollowKind::kAdapted), 0);
+  ASSERT_GT(broken.count(FollowKind::kRejected), 1);
+  EXPECT_NE(broken.events.back().reason.find("is no number"), std::string::npos)
+      << broken.events.back().reason;
 }
 
 TEST(Follower, BeingSurerAloneGainsNothing) {
@@ -228,6 +239,97 @@ TEST(Follower, BadFramesAreCountedAndNotLearntFrom) {
   for (const float x : world.strategy->seen) ASSERT_TRUE(std::isfinite(x));
 }
 
+TEST(Follower, StandInsAreAnsweredAndNothingIsMadeOfThem) {
+  Case world(kNothing);
+  const Tensor images = pictures(100, 2, 4);
+  const size_t row = 3 * kSide * kSide;
+  for (int64_t i = 0; i < 100; i += 10) {
+    const auto part = images.data<float>().subspan(static_cast<size_t>(i) * row, 10 * row);
+    std::vector<bool> stand_ins(10);
+    stand_ins[3] = stand_ins[4] = true;
+    const auto look = world.follower->see(Tensor::from(part, {10, 3, kSide, kSide}), stand_ins);
+    ASSERT_TRUE(look.ok());
+    EXPECT_EQ(look->answers.size(), 10U);
+    ASSERT_TRUE(world.follower->learn().ok());
+  }
+  EXPECT_EQ(world.follower->counts().frames, 100);
+  EXPECT_EQ(world.follower->counts().faults.unreadable, 20);
+  EXPECT_EQ(world.follower->detector().frames(), 80);
+  ASSERT_FALSE(world.strategy->seen.empty());
+  for (size_t k = 0; k < world.strategy->seen.size(); k += row) {
+    for (const size_t bad : {3U, 4U, 13U, 54U, 93U})
+      EXPECT_NE(std::memcmp(&world.strategy->seen[k], &images.data<float>()[bad * row], row * sizeof(float)),
+                0);
+  }
+}
+
+FollowerOptions known_borders() {
+  FollowerOptions options = kQuick;
+  options.guarded = false;
+  options.borders_known = true;
+  return options;
+}
+
+TEST(Follower, WhereBordersAreKnownEachVisitTeachesOnce) {
+  Case world(times("head_bias", 2), known_borders());
+  const float as_it_came = (*world.model.weights->get("head_bias")).data<float>()[0];
+  const auto bias = [&] { return (*world.model.weights->get("head_bias")).data<float>()[0]; };
+  const size_t row = 3 * kSide * kSide;
+  for (const int64_t domain : {3, 0, 3}) {
+    ASSERT_TRUE(world.follower->begin(domain).ok());
+    EXPECT_TRUE(world.follower->net()->original);
+    EXPECT_EQ(world.follower->domain(), domain);
+    EXPECT_EQ(bias(), as_it_came) << "nothing is remembered";
+    world.strategy->seen.clear();
+    world.show(60, 5, 4);
+    EXPECT_FALSE(world.follower->net()->original);
+    EXPECT_EQ(world.follower->net()->domain, domain);
+    EXPECT_EQ(bias(), 2 * as_it_came) << "once";
+    ASSERT_EQ(world.strategy->seen.size(), 20 * row) << "the first window";
+    const Tensor images = pictures(60, 5, 4);
+    EXPECT_EQ(std::memcmp(world.strategy->seen.data(), images.raw(), 20 * row * sizeof(float)), 0);
+  }
+  EXPECT_EQ(world.strategy->entered, (std::vector<int64_t>{3, 0, 3}));
+  EXPECT_EQ(world.count(FollowKind::kAdapted), 3);
+  EXPECT_EQ(world.count(FollowKind::kAlarm), 0);
+  EXPECT_EQ(world.follower->detector().frames(), 0) << "nobody looks for drift";
+  EXPECT_EQ(world.follower->counts().by_learnt, 3 * 40);
+  EXPECT_EQ(world.follower->counts().operations, 3 * 40);
+}
+
+TEST(Follower, AVisitGoesOnAfterABreak) {
+  const Tensor images = pictures(40, 5, 4);
+  const FrameLoader load = [&](std::span<const int64_t> frames) -> Result<Tensor> {
+    std::vector<float> pixels;
+    for (const int64_t frame : frames) {
+      const Tensor image = one_of(images, frame);
+      pixels.insert(pixels.end(), image.data<float>().begin(), image.data<float>().end());
+    }
+    return Tensor::from(std::span<const float>(pixels),
+                        {static_cast<int64_t>(frames.size()), 3, kSide, kSide});
+  };
+  for (const int64_t at : {10, 30}) {
+    Case first(times("head_bias", 2), known_borders()), second(times("head_bias", 2), known_borders());
+    const auto show = [&](Follower& follower, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        ASSERT_TRUE(follower.see(one_of(images, i)).ok());
+        ASSERT_TRUE(follower.learn().ok());
+      }
+    };
+    ASSERT_TRUE(first.follower->begin(2).ok());
+    show(*first.follower, 0, at);
+    ASSERT_TRUE(second.follower->restore(*first.follower->state(), load).ok());
+    show(*first.follower, at, 40);
+    show(*second.follower, at, 40);
+    EXPECT_EQ(second.follower->domain(), 2);
+    EXPECT_EQ(second.follower->counts().adapted, 1);
+    EXPECT_EQ(second.follower->net()->name, first.follower->net()->name);
+    const auto a = first.follower->see(images), b = second.follower->see(images);
+    ASSERT_TRUE(a.ok() && b.ok());
+    EXPECT_EQ(a->answers, b->answers) << at;
+  }
+}
+
 TEST(Follower, AFailureIsAnEventAndTakenBack) {
   Case broken([](Parameters& weights) -> Status {
     LIMBER_TRY(times("head", 0)(weights));
@@ -246,9 +348,30 @@ TEST(Follower, RefusesOtherImages) {
   EXPECT_EQ(world.follower->counts().frames, 0);
 }
 
+// Changes a little by what it sees, and goes on from what it was.
+class Wandering : public Strategy {
+ public:
+  explicit Wandering(AdaptedModel model) : model_(std::move(model)) {}
+  std::string_view name() const override { return "wandering"; }
+  int64_t batch() const override { return 16; }
+  Result<bool> adapt(const Tensor& images) override {
+    float sum = 0;
+    for (const float x : images.data<float>()) sum += x;
+    LIMBER_ASSIGN(Tensor head, model_.weights->writable("head"));
+    for (size_t i = 0; i < head.data<float>().size(); ++i)
+      head.data<float>()[i] *= 1 + 0.002F * std::sin(sum + static_cast<float>(i));
+    model_.weights->mark_changed(std::vector<std::string>{"head"});
+    return true;
+  }
+  Status reset() override { return {}; }
+
+ private:
+  AdaptedModel model_;
+};
+
 struct Learner {
   Learner() : model(small_model()) {
-    follower = *Follower::create(model, *BatchNormStatistics::create(model, {}), studied(model), trusting());
+    follower = *Follower::create(model, std::make_unique<Wandering>(model), studied(model), trusting());
   }
   AdaptedModel model;
   std::unique_ptr<Follower> follower;
@@ -282,17 +405,20 @@ TEST(Follower, GoesOnAfterABreakAsIfThereHadBeenNone) {
     follow(*first.follower, 0, at);
     const auto state = first.follower->state();
     ASSERT_TRUE(state.ok()) << state.status().message();
-    const Status restored = second.follower->restore(*state, [](std::span<const int64_t> frames) -> Result<Tensor> {
-      std::vector<float> pixels;
-      for (const int64_t frame : frames) {
-        const Tensor image = frame_at(frame);
-        pixels.insert(pixels.end(), image.data<float>().begin(), image.data<float>().end());
-      }
-      return Tensor::from(std::span<const float>(pixels), {static_cast<int64_t>(frames.size()), 3, kSide, kSide});
-    });
+    const Status restored =
+        second.follower->restore(*state, [](std::span<const int64_t> frames) -> Result<Tensor> {
+          std::vector<float> pixels;
+          for (const int64_t frame : frames) {
+            const Tensor image = frame_at(frame);
+            pixels.insert(pixels.end(), image.data<float>().begin(), image.data<float>().end());
+          }
+          return Tensor::from(std::span<const float>(pixels),
+                              {static_cast<int64_t>(frames.size()), 3, kSide, kSide});
+        });
     ASSERT_TRUE(restored.ok()) << restored.message();
     const std::vector<float> rest = follow(*second.follower, at, 420);
-    EXPECT_TRUE(std::equal(rest.begin(), rest.end(), whole.begin() + at * static_cast<int64_t>(classes))) << at;
+    EXPECT_TRUE(std::equal(rest.begin(), rest.end(), whole.begin() + at * static_cast<int64_t>(classes)))
+        << at;
     EXPECT_EQ(second.follower->counts().adapted, alone.follower->counts().adapted);
     EXPECT_EQ(second.follower->domain(), alone.follower->domain());
   }
@@ -302,7 +428,9 @@ TEST(Follower, ADamagedStateIsRefused) {
   Learner learner;
   follow(*learner.follower, 0, 120);
   const FollowerState good = *learner.follower->state();
-  const auto load = [](std::span<const int64_t>) -> Result<Tensor> { return error(Code::kInternal, "not asked"); };
+  const auto load = [](std::span<const int64_t>) -> Result<Tensor> {
+    return error(Code::kInternal, "not asked");
+  };
   const auto refused = [&](FollowerState state) {
     Learner other;
     EXPECT_EQ(other.follower->restore(state, load).code(), Code::kCorrupt);

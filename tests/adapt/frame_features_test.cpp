@@ -10,17 +10,17 @@
 namespace limber::adapt {
 namespace {
 
-constexpr int kSide = 32;
+constexpr int kPictureSide = 32;
 
 // Smooth colours with a little texture.
 std::vector<float> scene(uint64_t seed) {
   Random random(seed);
-  std::vector<float> image(3 * kSide * kSide);
+  std::vector<float> image(3 * kPictureSide * kPictureSide);
   for (int c = 0; c < 3; ++c) {
     const double a = random.uniform(-1, 1), b = random.uniform(-1, 1), phase = random.uniform(0, 6);
-    for (int y = 0; y < kSide; ++y) {
-      for (int x = 0; x < kSide; ++x)
-        image[static_cast<size_t>((c * kSide + y) * kSide + x)] =
+    for (int y = 0; y < kPictureSide; ++y) {
+      for (int x = 0; x < kPictureSide; ++x)
+        image[static_cast<size_t>((c * kPictureSide + y) * kPictureSide + x)] =
             static_cast<float>(std::sin(a * x / 4 + b * y / 4 + phase) + 0.05 * random.normal());
     }
   }
@@ -30,7 +30,7 @@ std::vector<float> scene(uint64_t seed) {
 float at(const Frame& frame, FrameFeature feature) { return frame.features[static_cast<size_t>(feature)]; }
 
 Frame described(const std::vector<float>& image, std::vector<float> logits = {1, 3, 2}) {
-  return frame_of(image, 3, kSide, kSide, logits);
+  return frame_of(image, 3, kPictureSide, kPictureSide, logits);
 }
 
 TEST(FrameFeatures, FollowWhatIsDoneToPixels) {

@@ -9,13 +9,13 @@
 namespace limber::adapt {
 namespace {
 
-constexpr size_t kClasses = 10;
+constexpr size_t kGuardClasses = 10;
 
 // Rows that claim these classes, each with this logit more than all others.
 Logits claims(const std::vector<size_t>& classes, float margin) {
   Logits logits;
   for (const size_t c : classes) {
-    logits.emplace_back(kClasses, 0.F);
+    logits.emplace_back(kGuardClasses, 0.F);
     logits.back()[c] = margin;
   }
   return logits;
@@ -23,7 +23,7 @@ Logits claims(const std::vector<size_t>& classes, float margin) {
 
 std::vector<size_t> mixed(size_t count) {
   std::vector<size_t> classes;
-  for (size_t i = 0; i < count; ++i) classes.push_back(i % kClasses);
+  for (size_t i = 0; i < count; ++i) classes.push_back(i % kGuardClasses);
   return classes;
 }
 
@@ -50,7 +50,7 @@ TEST(FrameFaults, OnlyWhatCannotBeAPictureIsOne) {
     const size_t x = i % 32, y = i / 32 % 32;
     picture[i] = std::sin(static_cast<float>(x) / 6) + std::cos(static_cast<float>(y) / 9);
   }
-  const std::vector<float> logits(kClasses, 0.F);
+  const std::vector<float> logits(kGuardClasses, 0.F);
   const auto fault = [&](const std::vector<float>& image) {
     return fault_of(image, frame_of(image, 3, 32, 32, logits));
   };
@@ -84,8 +84,8 @@ TEST(Footing, TemperatureUndoesWhatMakesSurer) {
   std::vector<int64_t> labels;
   for (int i = 0; i < 500; ++i) {
     std::vector<float>& row = logits.emplace_back();
-    for (size_t c = 0; c < kClasses; ++c) row.push_back(static_cast<float>(random.normal()));
-    labels.push_back(static_cast<int64_t>(random.below(kClasses)));
+    for (size_t c = 0; c < kGuardClasses; ++c) row.push_back(static_cast<float>(random.normal()));
+    labels.push_back(static_cast<int64_t>(random.below(kGuardClasses)));
     row[static_cast<size_t>(labels.back())] += 2;
   }
   Logits inflated = logits;
@@ -100,7 +100,8 @@ TEST(Footing, TemperatureUndoesWhatMakesSurer) {
 
 TEST(Guard, SurerIsBetterAndLessSureIsNot) {
   const Logits doubtful = claims(mixed(100), 2), sure = claims(mixed(100), 4);
-  const Verdict better = Guard({}).judge(trial_of(doubtful, sure)), worse = Guard({}).judge(trial_of(sure, doubtful));
+  const Verdict better = Guard({}).judge(trial_of(doubtful, sure)),
+                worse = Guard({}).judge(trial_of(sure, doubtful));
   EXPECT_TRUE(better.good);
   EXPECT_GT(better.gain, 0.2);
   EXPECT_NE(better.reason.find("points on 100 images"), std::string::npos) << better.reason;
@@ -135,9 +136,10 @@ TEST(Guard, RefusesWhatForgotTheSourceOrContradictsWhatIsSure) {
   Trial forgetful = trial_of(claims(mixed(100), 2), claims(mixed(100), 4));
   forgetful.candidate.accuracy = 0.8;
   EXPECT_FALSE(Guard({}).judge(forgetful).good);
-  EXPECT_NE(reason(forgetful).find("80.0 % of the kept source images"), std::string::npos) << reason(forgetful);
+  EXPECT_NE(reason(forgetful).find("80.0 % of the kept source images"), std::string::npos)
+      << reason(forgetful);
   std::vector<size_t> others = mixed(100);
-  for (size_t i = 0; i < 60; ++i) others[i] = (others[i] + 1) % kClasses;
+  for (size_t i = 0; i < 60; ++i) others[i] = (others[i] + 1) % kGuardClasses;
   const Trial contrary = trial_of(claims(mixed(100), 5), claims(others, 9));
   EXPECT_FALSE(Guard({}).judge(contrary).good);
   EXPECT_NE(reason(contrary).find("contradicts 60 %"), std::string::npos) << reason(contrary);
@@ -152,6 +154,16 @@ TEST(Guard, WhatIsKnownByHeartIsJudgedByOtherImages) {
   EXPECT_NE(verdict.reason.find("20 images that it did not learn from"), std::string::npos) << verdict.reason;
   trial.unlearnt = compare(claims(mixed(20), 2), good, claims(mixed(20), 6), good);
   EXPECT_TRUE(Guard({}).judge(trial).good);
+}
+
+TEST(Guard, RefusesAnswersThatAreNoNumbers) {
+  Logits broken = claims(mixed(100), 9);
+  broken[3][2] = NAN;
+  broken[7][0] = INFINITY;
+  const Trial trial = trial_of(claims(mixed(100), 2), broken);
+  EXPECT_FALSE(Guard({}).judge(trial).good);
+  EXPECT_FALSE(Guard({}).watch(trial).good);
+  EXPECT_EQ(reason(trial), "what it says of 2 of 100 images is no number");
 }
 
 TEST(Guard, SharesAreChecked) {

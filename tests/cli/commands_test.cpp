@@ -292,7 +292,7 @@ TEST(Commands, NumbersAndTimesMustMeanSomething) {
 TEST(AdaptCommand, FollowsAStreamAndNamesWhatIsWrongWithIt) {
   const std::string adapt = "adapt builtin:resnet8 --source-images 100 --threads 1 --stream ";
   expect_error(limber_program(adapt + "synthetic:foog@3"), 1, "stream, at 11: 'foog'");
-  expect_error(limber_program(adapt + "synthetic --strategy nune"), 2, "nune not in");
+  expect_error(limber_program(adapt + "synthetic --strategy nune"), 2, "no strategy named 'nune'");
   const Outcome text = limber_program(adapt + "synthetic:contrast@5*200 --strategy bn");
   EXPECT_EQ(text.code, 0) << text.err;
   EXPECT_TRUE(contains(text.out, "adapted by bn")) << text.out;

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/random.h"
+#include "data/encode_jpeg.h"
 
 namespace limber {
 namespace {
@@ -91,6 +92,28 @@ TEST(DecodeImage, HostileSizeIsRefusedBeforeAnythingIsAllocated) {
   for (size_t i = 5; i < 9; ++i) jpeg[frame + i] = '\x7f';  // height and width 0x7f7f
   const auto image = decode_image(bytes_of(jpeg));
   EXPECT_EQ(image.status().code(), Code::kResourceExhausted) << image.status().message();
+}
+
+// Of any length: shorter than a chunk of the writer, and many of them.
+TEST(EncodeJpeg, ComesBackNearlyAsItWas) {
+  Random random(1);
+  for (const int64_t side : {8, 400}) {
+    Tensor image = *Tensor::allocate({DType::kU8, {side, side, 3}});
+    const auto to = image.data<uint8_t>();
+    for (size_t i = 0; i < to.size(); i += 3) to[i] = to[i + 1] = to[i + 2] = static_cast<uint8_t>(random.below(256));
+    const auto jpeg = encode_jpeg(image, 100);
+    ASSERT_TRUE(jpeg.ok()) << jpeg.status().message();
+    const auto back = decode_image(bytes_of(*jpeg));
+    ASSERT_TRUE(back.ok()) << back.status().message();
+    ASSERT_EQ(back->shape(), image.shape());
+    int furthest = 0;
+    for (size_t i = 0; i < to.size(); ++i)
+      furthest = std::max(furthest, std::abs(int{back->data<uint8_t>()[i]} - int{to[i]}));
+    EXPECT_LE(furthest, 6) << side;
+    if (side == 400) {
+      EXPECT_GT(jpeg->size(), 100000U);
+    }
+  }
 }
 
 TEST(LoadImage, NamesTheFile) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "record/adapt_records.h"
 #include "record/elastic_records.h"
 #include "record/evaluation.h"
 #include "record/record_file.h"
@@ -76,8 +77,8 @@ template <typename T>
 class Records : public testing::Test {};
 using RecordTypes =
     testing::Types<StartRecord, ResumeRecord, EventRecord, EpochRecord, TensorsRecord, SurveyRecord,
-                   SelectionRecord, ChoiceRecord, EvaluationRecord, SearchRecord, ExitsRecord,
-                   SwitchRecord, FollowedRecord, ServedRecord>;
+                   SelectionRecord, ChoiceRecord, EvaluationRecord, SearchRecord, ExitsRecord, SwitchRecord,
+                   FollowedRecord, ServedRecord, AdaptWindowRecord, AdaptEventRecord, AdaptEndRecord>;
 TYPED_TEST_SUITE(Records, RecordTypes);
 
 TYPED_TEST(Records, AreReadAsTheyWereWritten) {

@@ -92,16 +92,17 @@ class PlayedServer {
   int variant(double now) const {
     const ChoiceIndex& index = governor_.index();
     if (governor_.options().policy == Policy::kFixed) return governor_.active();
-    std::vector<Waiting> waiting;
-    for (const double arrived : queue_) waiting.push_back({arrived + kBudget_s - now, 1});
     const int quickest = static_cast<int>(index.size()) - 1;
-    const double turn_s =
-        longest_turn(waiting, 2, slowdown_.stall_s, slowdown_.slowdown * index.point(quickest).latency_s);
-    for (int i = governor_.active(); i < quickest; ++i) {
-      const double seconds = index.point(i).latency_s;
-      if (slowdown_.predict(seconds) <= waiting[0].left_s && slowdown_.slowdown * seconds <= turn_s) return i;
-    }
-    return quickest;
+    const auto times = [&](int number) {
+      const double seconds = index.point(number).latency_s;
+      return VariantTimes{seconds, seconds};
+    };
+    LongestTurn turn(2, slowdown_.stall_s, slowdown_.slowdown * times(quickest).row_s);
+    for (const double arrived : queue_) turn.add({arrived + kBudget_s - now, 1});
+    const QueueHead head{{queue_.front() + kBudget_s - now, 1}, turn.seconds(), queue_.size() > 1, slowdown_};
+    const auto other = variant_for_head(head, times(governor_.active()), index.size(),
+                                        [&](size_t i) { return times(quickest - static_cast<int>(i)); });
+    return other ? quickest - static_cast<int>(*other) : governor_.active();
   }
 
   void serve(size_t worker, double now) {

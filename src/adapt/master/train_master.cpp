@@ -21,11 +21,9 @@
 namespace limber::adapt {
 namespace {
 
-// Of the units of every group. Work falls with the square of the share, so small ones cost little.
-constexpr std::array kShares = {0.2, 0.3, 0.4, 0.5, 0.6, 0.75};
-constexpr int kPartsABatch = 2;      // networks that learn from a batch, after the original answered it
-constexpr int kWholeEvery = 3;       // batches, from one step of the whole master to the next
-constexpr double kWholeRate = 0.25;  // of the smallest part's: it knows nearly everything already
+// Of the units of every group. Below the least of them a network is too small to be of use, and would ask
+// weights for what all larger ones pay for.
+constexpr std::array kShares = {0.3, 0.4, 0.5, 0.6, 0.75};
 // Images that decide which units a step keeps, at most: of many, relevance is always the same, and most units
 // would never learn to work in a small network.
 constexpr uint64_t kMostDeciding = 8;
@@ -139,18 +137,17 @@ class MasterTrainer {
   }
 
   Status learn_from(const Batch& batch) {
-    LIMBER_TRY(set_targets(batch));
+    LIMBER_TRY(ask_original(batch));
     const double share = over();
     const double rate = options_.rate * std::min(1.0, share / kWarmUp) * 0.5 *
                         (1 + std::cos(std::numbers::pi * share));
-    if (batches_++ % kWholeEvery == 0) {
-      const auto units = all_units(reader_->master().groups);
-      LIMBER_TRY(step(units, batch, kWholeRate * rate, whole_));
-    }
-    for (int i = 0; i < kPartsABatch; ++i) {
-      LIMBER_ASSIGN(const auto units, draw_units(batch));
-      LIMBER_TRY(step(units, batch, rate, part_));
-    }
+    // The whole is to say what the original does, on whatever it is shown; labels would teach it something else.
+    set_targets(batch, 0);
+    LIMBER_TRY(step(all_units(reader_->master().groups), batch, rate, whole_));
+    set_targets(batch, options_.label_share);
+    LIMBER_TRY(look_at(batch));
+    LIMBER_TRY(step(draw_units(), batch, rate, part_));
+    ++batches_;
     done_.images += batch.size;
     if (options_.progress) {
       options_.progress(
@@ -159,14 +156,23 @@ class MasterTrainer {
     return {};
   }
 
-  // By the relevance of one to a few images of the batch.
-  Result<std::vector<std::vector<int64_t>>> draw_units(const Batch& batch) {
-    const uint64_t most = std::min<uint64_t>(kMostDeciding, static_cast<uint64_t>(batch.size));
-    const uint64_t count = uint64_t{1} << random_.below(std::bit_width(most));
+  // A few images of the batch, to draw units by.
+  Status look_at(const Batch& batch) {
+    const uint64_t count = std::min<uint64_t>(kMostDeciding, static_cast<uint64_t>(batch.size));
     const uint64_t begin = random_.below(static_cast<uint64_t>(batch.size) - count + 1);
     LIMBER_ASSIGN(const Tensor some, some_of(batch.images, begin, count));
-    LIMBER_ASSIGN(const MasterReading reading, reader_->read(some));
-    return most_relevant(mean_relevance(reading.relevance), kShares[random_.below(kShares.size())]);
+    LIMBER_ASSIGN(MasterReading reading, reader_->read(some));
+    deciding_ = std::move(reading.relevance);
+    return {};
+  }
+
+  // By the relevance of one or more of these.
+  std::vector<std::vector<int64_t>> draw_units() {
+    const uint64_t count = uint64_t{1} << random_.below(std::bit_width(deciding_.size()));
+    const auto begin = static_cast<std::ptrdiff_t>(random_.below(deciding_.size() - count + 1));
+    const auto first = deciding_.begin() + begin;
+    return most_relevant(mean_relevance({first, first + static_cast<std::ptrdiff_t>(count)}),
+                         kShares[random_.below(kShares.size())]);
   }
 
   Status step(const std::vector<std::vector<int64_t>>& units, const Batch& batch, double rate,
@@ -182,20 +188,22 @@ class MasterTrainer {
     return {};
   }
 
-  Status set_targets(const Batch& batch) {
+  Status ask_original(const Batch& batch) {
     std::memcpy(teacher_->input(0).raw(), batch.images.raw(), batch.images.bytes());
-    LIMBER_TRY(teacher_->run());
+    return teacher_->run();
+  }
+
+  void set_targets(const Batch& batch, double label_share) {
     const Tensor answers = teacher_->output(0);
     const auto width = static_cast<size_t>(classes_);
-    const auto label_share = static_cast<float>(options_.label_share);
+    const auto share = static_cast<float>(label_share);
     for (size_t i = 0; i < static_cast<size_t>(options_.batch); ++i) {
       const auto row = targets_.data<float>().subspan(i * width, width);
       softmax(answers.data<float>().subspan(i * width, width), row);
-      if (label_share <= 0) continue;
-      for (float& p : row) p *= 1 - label_share;
-      row[static_cast<size_t>(batch.labels.data<int64_t>()[i])] += label_share;
+      if (share <= 0) continue;
+      for (float& p : row) p *= 1 - share;
+      row[static_cast<size_t>(batch.labels.data<int64_t>()[i])] += share;
     }
-    return {};
   }
 
   Status save_now_and_then() {
@@ -224,6 +232,7 @@ class MasterTrainer {
   std::unique_ptr<Session> teacher_;
   Tensor targets_;
   std::optional<double> whole_, part_;
+  std::vector<UnitRelevance> deciding_;  // by image
   MasterTrained done_;
 };
 

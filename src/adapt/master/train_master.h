@@ -23,8 +23,9 @@ struct MasterTraining {
   double seconds = 600;       // in all
   double seconds_before = 0;  // of these, how many are over: by a process before this one
   int64_t batches = 0;        // above 0: so many end it instead, however long they take
-  double rate = 2e-3;         // of the smallest part; falls to 0 in the course of it
-  // Targets are this share of the label and for the rest what the original says; 0: labels are not looked at.
+  double rate = 1e-3;         // falls to 0 in the course of it
+  // Targets of parts are this share of the label and for the rest what the original says; 0: labels are not
+  // looked at. Those of the whole master are what the original says.
   double label_share = 0.5;
   double sparsity = 0.05;  // see PartOptions
   uint64_t seed = 0;
@@ -48,10 +49,10 @@ struct MasterTrained {
 // Trains gates and all weights of `model`, whose graph is the master's. `original` is what it was made from,
 // with weights of its own, which stay as they are.
 //
-// A batch is answered by the original once. Then networks that keep a share of every channel group, drawn
-// anew for each step, learn from it: a unit is kept or dropped everywhere at once, as slice_channels() does
-// it. Which units are kept a few images of the batch decide, by their relevance. Every few batches the whole
-// master learns too, at a lower rate. Its running statistics are measured anew at the end.
+// A batch is answered by the original once. Then the whole master learns from it, and after it a network that
+// keeps a share of every channel group, drawn anew for each batch: a unit is kept or dropped everywhere at
+// once, as slice_channels() does it. Which units are kept a few images of the batch decide, by their
+// relevance. The running statistics of the whole are measured anew at the end.
 //
 // Gates that are all open are given an order first (spread_gates).
 // kInvalidArgument when the model is no classifier, or the data have fewer images than a batch.

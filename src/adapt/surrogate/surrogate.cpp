@@ -74,6 +74,13 @@ bool is_statistic(const std::vector<NormNames>& norms, const std::string& name) 
                      [&](const NormNames& norm) { return norm.mean == name || norm.variance == name; });
 }
 
+// What a change behind a gate is in front of it. A filter whose gate is nearly shut learns for this domain
+// alone: the whole of it would throw the master far.
+float through_gate(float gate) {
+  constexpr float kOpen = 0.25F;
+  return gate >= kOpen ? 1 / gate : std::max(gate, 0.0F) / (kOpen * kOpen);
+}
+
 // What the master's tensor changes by, elements of other units by nothing: those of the surrogate changed
 // from `then` to `now`, and were the master's times `factors`. Nothing when nothing changed.
 Result<std::optional<Tensor>> change_of(const Tensor& then, const Tensor& now, double share,
@@ -92,10 +99,7 @@ Result<std::optional<Tensor>> change_of(const Tensor& then, const Tensor& now, d
   if (factors != nullptr) {
     const size_t row = change.data<float>().size() / factors->size();
     for (size_t i = 0; i < change.data<float>().size(); ++i) {
-      // A filter whose gate is shut learns for this domain alone.
-      float& x = change.data<float>()[i];
-      const float factor = (*factors)[i / row];
-      x = factor > 0 ? x / factor : 0;
+      change.data<float>()[i] *= through_gate((*factors)[i / row]);
     }
   }
   return std::optional(std::move(change));
@@ -234,9 +238,11 @@ void Surrogate::remember(DomainMemory memory) {
   domains_[domain_] = std::move(memory);
   kept_at_[domain_] = ++keeps_;
   while (domains_.size() > options_.remembered) {
-    domains_.erase(std::min_element(domains_.begin(), domains_.end(), [&](const auto& a, const auto& b) {
+    const auto oldest = std::min_element(domains_.begin(), domains_.end(), [&](const auto& a, const auto& b) {
       return kept_at_[a.first] < kept_at_[b.first];
-    }));
+    });
+    kept_at_.erase(oldest->first);
+    domains_.erase(oldest);
   }
 }
 

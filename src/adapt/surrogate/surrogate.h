@@ -62,7 +62,7 @@ class Surrogate : public Strategy {
   // has the weights that the caller gave it.
   Status reset() override;
 
-  double operations() const { return operations_; }  // of the surrogate, as a share of the master's
+  double operations() const override { return operations_; }
   const PlainMaster& master() const { return plain_; }
 
  private:

@@ -67,16 +67,14 @@ MasterJudging judging(const std::shared_ptr<const Dataset>& data, int64_t unseen
 TEST(TrainMaster, PartsOfAMasterAreBetterThanThoseOfTheOriginal) {
   const auto data = stripes(160, 1);
   const AdaptedModel original = trained_model(data), model = master_of(original);
-  const auto trained = train_master(model, original, data, short_training(40));
+  const auto trained = train_master(model, original, data, short_training(100));
   ASSERT_TRUE(trained.ok()) << trained.status().message();
-  EXPECT_EQ(trained->images, 40 * kTaught);
+  EXPECT_EQ(trained->images, 100 * kTaught);
   MasterJudging how = judging(data, 200);
   how.shares = {1, 0.5, 0.3};
   const auto levels = judge_master(model, original, how);
   ASSERT_TRUE(levels.ok()) << levels.status().message();
   ASSERT_EQ(levels->size(), 3u);
-  for (const MasterLevel& level : *levels)
-    std::cout << level.share << " " << level.operations << " " << level.accuracy << " " << level.by_size << "\n";
   EXPECT_GT((*levels)[0].accuracy, (*levels)[0].by_size - 0.05);
   EXPECT_GT((*levels)[1].accuracy, (*levels)[1].by_size + 0.05);
   EXPECT_LT((*levels)[1].operations, 0.5);

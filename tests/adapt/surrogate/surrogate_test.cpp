@@ -89,6 +89,31 @@ TEST(Surrogate, TheMasterTakesWhatWasLearntOfTheKeptUnitsAlone) {
     EXPECT_EQ(model_bytes(master).at(name), before.at(name)) << name;
 }
 
+// What moves a filter behind a gate of 0.01 by a little would move the master by a hundred times that.
+TEST(Surrogate, WhatIsLearntBehindAGateThatIsNearlyShutHardlyMovesTheMaster) {
+  const AdaptedModel master = gated_model();
+  const TensorType type = *master.weights->type("gate/w2/bias");
+  master.weights->set("gate/w2/weight", *Tensor::zeros(*master.weights->type("gate/w2/weight")));
+  Tensor bias = *Tensor::allocate(type);
+  std::ranges::fill(bias.data<float>(), 0.01F);
+  master.weights->set("gate/w2/bias", bias);
+  SurrogateOptions options = some_options();
+  options.budget.operations = 1;
+  options.training.filter_share = 1;
+  const auto surrogate = make(master, options);
+  const Tensor before = *master.weights->get("b2")->copy();
+  learn(*surrogate, 1);
+  ASSERT_TRUE(surrogate->keep().ok());
+  const Tensor after = *master.weights->get("b2"), small = *surrogate->remodelled()->weights->get("b2");
+  double moved = 0;
+  for (size_t i = 0; i < before.data<float>().size(); ++i) {
+    const double learnt = small.data<float>()[i] - 0.01F * before.data<float>()[i];
+    moved += std::abs(learnt);
+    EXPECT_NEAR(after.data<float>()[i] - before.data<float>()[i], 0.16 * learnt, 1e-5 + 0.01 * std::abs(learnt));
+  }
+  EXPECT_GT(moved, 1e-4);
+}
+
 // Cutting the same units again gives the network that was trained, where no gate is shut.
 TEST(Surrogate, WhatIsCutAfterwardsKnowsWhatWasLearnt) {
   const AdaptedModel master = residual_model();

@@ -2,10 +2,9 @@
 
 #include <numeric>
 
-#include "ops/op_def.h"
-#include "passes/differentiate.h"
 #include "supernet/exits/exit_graph.h"
 #include "tests/supernet/exits/prepared.h"
+#include "tests/supernet/gradients.h"
 
 namespace limber {
 namespace {
@@ -94,30 +93,6 @@ TEST(ExitLayer, SparseKeepsTheLargestWeightsOfEachClass) {
   EXPECT_EQ(design_exit(features, classes, stored, 0.25)->kept, 0.25);
 }
 
-// sum(answer * weights) and its gradients by `targets`, as the outputs.
-Graph with_gradients(const Graph& graph, const std::vector<std::string>& targets) {
-  std::map<std::string, int64_t> dims;
-  for (const std::string& name : symbols(graph)) dims[name] = kExitBatch;
-  Graph bound = *limber::bind(graph, dims);
-  const ValueId y = bound.outputs()[0].value;
-  Tensor weights = *Tensor::allocate(bound.type(y));
-  Random random(13);
-  test::fill_random(weights, random);
-  const ValueId weighted =
-      *emit(bound, OpKind::kMul, {y, bound.add_constant("loss/weights", weights)}, {}, "loss");
-  const ValueId loss = *emit(bound, OpKind::kReduceSum, {weighted},
-                             {{"axes", std::vector<int64_t>{0, 1}}, {"keepdims", int64_t{0}}}, "loss");
-  std::vector<ValueId> values;
-  for (const std::string& name : targets) values.push_back(*bound.find(name));
-  const auto gradients = differentiate(bound, loss, values);
-  EXPECT_TRUE(gradients.ok()) << gradients.status().message();
-  bound.mutable_outputs().clear();
-  bound.add_output(loss, "loss");
-  for (size_t i = 0; gradients.ok() && i < targets.size(); ++i)
-    bound.add_output(gradients->of[i], targets[i]);
-  return bound;
-}
-
 TEST(ExitLayer, GradientsAreDifferenceQuotients) {
   constexpr float kStep = 1e-2F;
   for (const bool sparse : {false, true}) {
@@ -128,7 +103,8 @@ TEST(ExitLayer, GradientsAreDifferenceQuotients) {
     }
     const std::vector<std::string> names = {"exit/a/classifier.weight", "exit/a/classifier.bias",
                                             "exit/a/first.pointwise.weight"};
-    const auto session = session_of(with_gradients(*with_dropout(exit.graph), names), p.model.params);
+    const auto session = session_of(
+        test::with_gradients(*with_dropout(exit.graph), names, kExitBatch), p.model.params);
     Random random(5);
     draw_dropout(random, 0.5, session->input(1).data<float>());
     const auto loss = [&] { return static_cast<double>(answer_of(*session)[0]); };

@@ -2,8 +2,8 @@
 
 #include <set>
 
-#include "passes/differentiate.h"
 #include "supernet/operators/work.h"
+#include "tests/supernet/gradients.h"
 #include "tests/supernet/models.h"
 
 namespace limber {
@@ -382,32 +382,6 @@ TEST(DenseConnection, NoNearbyWeightsAreCloser) {
   }
 }
 
-// sum(y * weights), for 2 samples, and its gradients by `targets` as further outputs.
-Graph with_gradients(const Graph& graph, const std::vector<std::string>& targets) {
-  std::map<std::string, int64_t> two;
-  for (const std::string& name : symbols(graph)) two[name] = 2;
-  Graph bound = *limber::bind(graph, two);
-  const ValueId y = bound.outputs()[0].value;
-  Tensor weights = *Tensor::allocate(bound.type(y));
-  Random random(13);
-  test::fill_random(weights, random);
-  const ValueId weighted =
-      *emit(bound, OpKind::kMul, {y, bound.add_constant("loss/weights", weights)}, {}, "loss");
-  std::vector<int64_t> axes;
-  for (int axis = 0; axis < bound.type(y).rank(); ++axis) axes.push_back(axis);
-  const ValueId loss =
-      *emit(bound, OpKind::kReduceSum, {weighted}, {{"axes", axes}, {"keepdims", int64_t{0}}}, "loss");
-  std::vector<ValueId> values;
-  for (const std::string& name : targets) values.push_back(*bound.find(name));
-  const auto gradients = differentiate(bound, loss, values);
-  EXPECT_TRUE(gradients.ok()) << gradients.status().message();
-  bound.mutable_outputs().clear();
-  bound.add_output(loss, "loss");
-  for (size_t i = 0; gradients.ok() && i < targets.size(); ++i)
-    bound.add_output(gradients->of[i], targets[i]);
-  return bound;
-}
-
 // What every operator makes can be taught: its gradients are difference quotients.
 TEST(Catalogue, GradientsAreDifferenceQuotients) {
   constexpr float kStep = 2e-3F;
@@ -420,7 +394,7 @@ TEST(Catalogue, GradientsAreDifferenceQuotients) {
     const auto params = std::make_shared<Parameters>();
     for (const std::string& name : names) params->set(name, *made->tensors.get(name));
     const auto session =
-        test::make_session({with_gradients(made->graph, names), params}, test::ref_backends());
+        test::make_session({test::with_gradients(made->graph, names, 2), params}, test::ref_backends());
     ASSERT_TRUE(session) << def.name;
     test::fill_inputs(*session, 7);
     const auto loss = [&] {
