@@ -17,6 +17,7 @@ void add_predict(CommandLine& line);
 void add_train(CommandLine& line);
 void add_eval(CommandLine& line);
 void add_adapt(CommandLine& line);
+void add_apps(CommandLine& line);
 void add_elastify(CommandLine& line);
 void add_search(CommandLine& line);
 void add_exits_command(CommandLine& line);

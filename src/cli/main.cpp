@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
        limber::add_bench, limber::add_compare, limber::add_export});
   add("Train, all of it or what is worth it", {limber::add_train, limber::add_eval, limber::add_report});
   add("Make it change its shape", {limber::add_elastify, limber::add_search, limber::add_exits_command});
-  add("Follow a drifting world", {limber::add_adapt});
+  add("Follow a drifting world", {limber::add_adapt, limber::add_apps});
   add("Make it fit many devices", {limber::add_port});
   add("Serve it", {limber::add_serve, limber::add_loadgen});
   return line.run(argc, argv);

@@ -95,7 +95,8 @@ std::string parse_seconds(const std::string& text, double& to) {
 std::string parse_share(const std::string& text, double& to) {
   const bool has_unit = text.ends_with('%');
   const double percent = has_unit ? parse_number(text.substr(0, text.size() - 1)).value_or(-1) : -1;
-  if (!(percent > 0) || percent > 100) return fmt::format("'{}' should be a share above 0 and up to 100%, as in 25%", text);
+  if (!(percent > 0) || percent > 100)
+    return fmt::format("'{}' should be a share above 0 and up to 100%, as in 25%", text);
   to = percent / 100;
   return {};
 }

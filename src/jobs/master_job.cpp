@@ -59,7 +59,8 @@ class MasterMaker {
     const std::string& output = job_.output;
     LIMBER_TRY(check_output_folder(output));
     std::error_code ignored;
-    const bool there = std::filesystem::exists(output, ignored) && !std::filesystem::is_empty(output, ignored);
+    const bool there =
+        std::filesystem::exists(output, ignored) && !std::filesystem::is_empty(output, ignored);
     if (!there || (is_elastic(output) && job_.resume)) return {};
     if (is_elastic(output))
       return invalid("{} holds an elastic model already; go on with it (resume), or give another output",
@@ -110,8 +111,7 @@ class MasterMaker {
   Status go_on() {
     LIMBER_ASSIGN(out_.folder, load_elastic(job_.output));
     LIMBER_ASSIGN(const auto note, find_note<MasterNote>(out_.folder.info.notes));
-    if (!note)
-      return invalid("{} is an elastic model without gates; give another output", job_.output);
+    if (!note) return invalid("{} is an elastic model without gates; give another output", job_.output);
     out_.note = *note;
     Graph gated = original_.graph;
     LIMBER_TRY(insert_gates(gated).status());
@@ -164,10 +164,11 @@ class MasterMaker {
     LIMBER_TRY(session->run());
     reserve_ = std::min(kJudgingPasses * (now_seconds() - begin), kMostJudging * job_.budget);
     if (spent_before_ > 0 || left() > reserve_) return {};
-    return error(Code::kResourceExhausted,
-                 "a budget of {} is too small: loading took {}, judging takes about {}; give {:.0f} s or more",
-                 show_seconds(job_.budget), show_seconds(elapsed()), show_seconds(reserve_),
-                 std::ceil(2 * (elapsed() + reserve_)));
+    return error(
+        Code::kResourceExhausted,
+        "a budget of {} is too small: loading took {}, judging takes about {}; give {:.0f} s or more",
+        show_seconds(job_.budget), show_seconds(elapsed()), show_seconds(reserve_),
+        std::ceil(2 * (elapsed() + reserve_)));
   }
 
   Status train() {
@@ -184,9 +185,10 @@ class MasterMaker {
     how.workers = job_.workers;
     how.stop = control_.stop;
     how.progress = [this](const adapt::MasterProgress& p) {
-      control_.progress({"training the master", std::min(1.0, p.seconds / p.of_seconds),
-                         fmt::format("{:.0f} of {:.0f} s  {} images  loss {:.4f} with all filters, {:.4f} with some",
-                                     p.seconds, p.of_seconds, p.images, p.whole, p.part)});
+      control_.progress(
+          {"training the master", std::min(1.0, p.seconds / p.of_seconds),
+           fmt::format("{:.0f} of {:.0f} s  {} images  loss {:.4f} with all filters, {:.4f} with some",
+                       p.seconds, p.of_seconds, p.images, p.whole, p.part)});
     };
     how.save = [this](double seconds) {
       out_.note.trained_s = seconds;

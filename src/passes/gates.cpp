@@ -73,7 +73,8 @@ class GateInserter {
 
   // Zeros, with the largest in their places.
   Result<ValueId> largest(ValueId gates, int64_t filters, const std::string& name) {
-    const auto kept = static_cast<int64_t>(std::ceil(*options_.kept * static_cast<double>(filters) - kRounding));
+    const auto kept =
+        static_cast<int64_t>(std::ceil(*options_.kept * static_cast<double>(filters) - kRounding));
     LIMBER_ASSIGN(
         const NodeId top,
         emit_node(graph_, OpKind::kTopK, {gates},

@@ -33,9 +33,9 @@ struct MasterNote {
   static constexpr std::string_view kName = "master";
   static constexpr int64_t kVersion = 1;
 
-  int64_t version = kVersion;  // of this note: programs refuse those of a later one
-  double spent_s = 0;          // of everything that is over
-  double trained_s = 0;        // of training alone
+  int64_t version = kVersion;       // of this note: programs refuse those of a later one
+  double spent_s = 0;               // of everything that is over
+  double trained_s = 0;             // of training alone
   std::vector<MasterLevel> levels;  // all units first; empty until they were judged
   std::string images;               // in words: "1000 images of the test part of photos"
   int64_t count = 0;                // of these images

@@ -73,8 +73,8 @@ Governor::Outlook Governor::look_ahead(const Situation& s) {
 
 // Waiting of requests that come at random and take equally long: Sakasegawa's share of those that wait at
 // all, and an exponential for how long. What waits longer than the rest is saved by a quicker variant
-// (rescue), so the share `saved` is left out of the account: a machine that meets the budget for most requests by
-// itself is not too slow for its model.
+// (rescue), so the share `saved` is left out of the account: a machine that meets the budget for most
+// requests by itself is not too slow for its model.
 double Governor::predict(double latency_s, const Outlook& outlook, int workers) {
   const double service = outlook.slowdown * outlook.size * latency_s;
   const double use = outlook.rate * service / workers;  // of the workers, 0..1

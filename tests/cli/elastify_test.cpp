@@ -60,7 +60,8 @@ TEST(Elastify, MakesSearchesAndExports) {
 TEST(Elastify, MakesAMaster) {
   const Folder folder;
   const std::string dir = folder / "master", whole = folder / "whole.onnx";
-  const std::string gates = "elastify builtin:resnet8 --data synthetic:count=64 --batch 8 --threads 1 --gates ";
+  const std::string gates =
+      "elastify builtin:resnet8 --data synthetic:count=64 --batch 8 --threads 1 --gates ";
   const json made = json_of(in_time(gates + "--json -o " + dir));
   EXPECT_EQ(made["stopped"], false);
   ASSERT_EQ(made["levels"].size(), 6u);
@@ -73,8 +74,8 @@ TEST(Elastify, MakesAMaster) {
   const Outcome again = limber_program(gates + "--budget 2s -o " + dir);
   EXPECT_EQ(again.code, 1);
   EXPECT_TRUE(contains(again.err, "resume")) << again.err;
-  for (const char* useless : {"--operators skip", "--tune-for 60%", "--size-limit 2", "--answers values",
-                              "--budget none"}) {
+  for (const char* useless :
+       {"--operators skip", "--tune-for 60%", "--size-limit 2", "--answers values", "--budget none"}) {
     const Outcome refused = limber_program(gates + "-o " + dir + "2 " + useless);
     EXPECT_EQ(refused.code, 1) << useless;
     EXPECT_TRUE(contains(refused.err, "--gates")) << refused.err;

@@ -14,9 +14,9 @@ namespace {
 
 using nlohmann::json;
 
-const std::string kCommands[] = {"demo",   "doctor",  "inspect", "check",   "run",   "predict", "profile",
-                                 "bench",  "compare", "export",  "train",   "eval",  "report",  "elastify",
-                                 "search", "exits",   "serve",   "loadgen", "device"};
+const std::string kCommands[] = {"demo",   "doctor",  "inspect", "check",   "run",    "predict", "profile",
+                                 "bench",  "compare", "export",  "train",   "eval",   "report",  "elastify",
+                                 "search", "exits",   "serve",   "loadgen", "device", "apps"};
 
 void expect_failure(const Outcome& outcome, int code, const std::string& part) {
   EXPECT_EQ(outcome.code, code) << outcome.err;

@@ -78,8 +78,7 @@ TEST(MasterJob, MakesAnElasticModelThatOthersWorkWith) {
   EXPECT_EQ(format_fields(**find_note<MasterNote>(again.info.notes)), format_fields(made->note));
   const auto master = adapt::open_master(again.model.base);
   ASSERT_TRUE(master.ok()) << master.status().message();
-  EXPECT_EQ(again.model.base.type(again.model.base.inputs()[0]).shape[0].is_constant(), false)
-      << "any batch";
+  EXPECT_EQ(again.model.base.type(again.model.base.inputs()[0]).shape[0].is_constant(), false) << "any batch";
 
   SearchJobOptions search;
   search.model = folder / "master";

@@ -27,7 +27,8 @@ TEST(MasterNote, RefusesWhatCannotBeTrue) {
   EXPECT_NE(problem([](MasterNote& n) { n.version = 2; }).find("'version' is 2"), std::string::npos);
   EXPECT_NE(problem([](MasterNote& n) { n.levels[0].share = 0; }).find("'share'"), std::string::npos);
   EXPECT_NE(problem([](MasterNote& n) { n.levels[0].accuracy = 1.5; }).find("'accuracy'"), std::string::npos);
-  EXPECT_NE(problem([](MasterNote& n) { n.levels[0].operations = 0; }).find("'operations'"), std::string::npos);
+  EXPECT_NE(problem([](MasterNote& n) { n.levels[0].operations = 0; }).find("'operations'"),
+            std::string::npos);
   EXPECT_NE(problem([](MasterNote& n) { n.spent_s = -1; }).find("'spent_s'"), std::string::npos);
 }
 

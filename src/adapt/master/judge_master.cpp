@@ -85,8 +85,8 @@ class MasterJudge {
       if (first) truth_[sample] = options_.labels ? label : said;
       right += said == truth_[sample];
     };
-    LIMBER_ASSIGN(const auto evaluator, Evaluator::create(part.graph, part.weights, part.backends,
-                                                          options_.unseen, how));
+    LIMBER_ASSIGN(const auto evaluator,
+                  Evaluator::create(part.graph, part.weights, part.backends, options_.unseen, how));
     LIMBER_ASSIGN(const auto found, evaluator->run(options_.stop));
     if (!found) return error(Code::kResourceExhausted, "stopped while the master was judged");
     return static_cast<double>(right) / static_cast<double>(found->images);

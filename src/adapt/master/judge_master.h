@@ -22,7 +22,7 @@ struct MasterJudging {
   std::vector<double> shares = {1, 0.5, 0.3};  // of the units
   std::vector<Tensor> seen;  // batches of images that units are chosen and statistics measured by
   std::shared_ptr<const Dataset> unseen;  // that nothing learnt from
-  bool labels = true;  // false: what the original says of an image counts as its class
+  bool labels = true;                     // false: what the original says of an image counts as its class
   int64_t batch = 100;
   Preprocess input;
   OnBadImage on_bad_image = OnBadImage::kFail;

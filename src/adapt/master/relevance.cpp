@@ -57,9 +57,10 @@ UnitRelevance MasterReader::relevance_of(const Session& session, int64_t image) 
       double sum = 0, count = 0;
       for (const GatedSpan& span : master_.spans[g]) {
         const Tensor gate = session.output(1 + span.gate);
-        const auto row = gate.data<float>().subspan(
-            static_cast<size_t>(image * gate.shape().dim(1)), static_cast<size_t>(gate.shape().dim(1)));
-        for (const int64_t filter : span.of(unit)) sum += static_cast<double>(row[static_cast<size_t>(filter)]);
+        const auto row = gate.data<float>().subspan(static_cast<size_t>(image * gate.shape().dim(1)),
+                                                    static_cast<size_t>(gate.shape().dim(1)));
+        for (const int64_t filter : span.of(unit))
+          sum += static_cast<double>(row[static_cast<size_t>(filter)]);
         count += static_cast<double>(span.per_unit);
       }
       units.push_back(sum / count);

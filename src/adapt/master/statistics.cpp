@@ -17,8 +17,8 @@ constexpr size_t kMostBatches = 16, kFewestBatches = 4;
 constexpr size_t kMostBytes = size_t{128} << 20;
 
 struct NormStatistics {
-  std::string mean, variance;                        // names
-  std::vector<double> means, squares;                // sums over batches, by channel
+  std::string mean, variance;          // names
+  std::vector<double> means, squares;  // sums over batches, by channel
 };
 
 std::vector<NormStatistics> statistics_of(const Graph& graph) {
@@ -58,8 +58,7 @@ Status add_batch(const Parameters& weights, std::vector<NormStatistics>& norms) 
 }
 
 Result<Tensor> tensor_of(const std::vector<double>& values) {
-  LIMBER_ASSIGN(Tensor tensor,
-                Tensor::allocate({DType::kF32, Shape{static_cast<int64_t>(values.size())}}));
+  LIMBER_ASSIGN(Tensor tensor, Tensor::allocate({DType::kF32, Shape{static_cast<int64_t>(values.size())}}));
   std::transform(values.begin(), values.end(), tensor.data<float>().begin(),
                  [](double x) { return static_cast<float>(x); });
   return tensor;
@@ -89,8 +88,7 @@ Status measure_statistics(const AdaptedModel& model, const std::vector<Tensor>& 
   options.batch = batches[0].shape().dim(0);
   LIMBER_ASSIGN(const Graph prepared, prepare_model(logits_of(model.graph), options));
   LIMBER_ASSIGN(const Graph step, statistics_step(prepared, 0));
-  LIMBER_ASSIGN(auto plan,
-                compile(step, own, model.backends, {.threads = model.threads, .optimize = false}));
+  LIMBER_ASSIGN(auto plan, compile(step, own, model.backends, {.threads = model.threads, .optimize = false}));
   LIMBER_ASSIGN(const auto session, Session::create(std::move(plan)));
   for (const Tensor& images : batches) {
     LIMBER_ASSERT(images.bytes() == session->input(0).bytes());

@@ -12,8 +12,8 @@ namespace limber::adapt {
 Result<std::vector<Tensor>> statistics_images(Loader& loader);
 
 // The running statistics of all batch normalisations become those of these images, all together, each layer
-// behind layers that normalise by their batch; everything else stays as it is. Nothing happens where the model
-// has none. REQUIRES: batches of one size
+// behind layers that normalise by their batch; everything else stays as it is. Nothing happens where the
+// model has none. REQUIRES: batches of one size
 Status measure_statistics(const AdaptedModel& model, const std::vector<Tensor>& batches);
 
 }  // namespace limber::adapt

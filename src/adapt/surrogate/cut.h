@@ -12,7 +12,8 @@ struct CutNetwork {
   AdaptedModel model;                 // weights of its own, called as in the master
   std::vector<SlicedTensor> tensors;  // where in the master's those lie that shrank
   // By name, the numbers that the master's elements along axis 0 were multiplied by: gates, which are
-  // constants here, are part of the scale and shift of a normalisation, or of the filters where there is none.
+  // constants here, are part of the scale and shift of a normalisation, or of the filters where there is
+  // none.
   std::map<std::string, std::vector<float>> factors;
 
   const SlicedTensor* find(const std::string& name) const;  // null: it did not shrink

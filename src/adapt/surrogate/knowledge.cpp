@@ -71,8 +71,7 @@ Status Knowledge::learn(const std::string& name, const Tensor& change, Parameter
   }
   Layer& layer = found->second;
   const Doubles w = rows_of(layer.spread);
-  LIMBER_ASSIGN(layer.base,
-                tensor_of(rows_of(layer.base) + w.transpose() * rows_of(change), change.type()));
+  LIMBER_ASSIGN(layer.base, tensor_of(rows_of(layer.base) + w.transpose() * rows_of(change), change.type()));
   LIMBER_ASSIGN(Tensor next, tensor_of(w * rows_of(layer.base), change.type()));
   weights.set(name, std::move(next));
   return {};
@@ -97,8 +96,8 @@ Status Knowledge::restore(const std::map<std::string, Tensor>& tensors) {
       const auto found = tensors.find(prefix + name);
       if (found == tensors.end()) return corrupt("knowledge has no tensor '{}{}'", prefix, name);
       if (found->second.type() != to->type()) {
-        return corrupt("knowledge: '{}{}' is {}, expected {}", prefix, name,
-                       found->second.type().to_string(), to->type().to_string());
+        return corrupt("knowledge: '{}{}' is {}, expected {}", prefix, name, found->second.type().to_string(),
+                       to->type().to_string());
       }
       LIMBER_ASSIGN(*to, found->second.copy());
     }

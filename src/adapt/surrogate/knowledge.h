@@ -1,4 +1,5 @@
-// What a master knows of all domains: weights T* and, per layer, a matrix W, of which its weights are T = W T*.
+// What a master knows of all domains: weights T* and, per layer, a matrix W, of which its weights are T = W
+// T*.
 #pragma once
 
 #include <map>

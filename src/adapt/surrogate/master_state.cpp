@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kFormat = "limber adaptation";
 constexpr int64_t kVersion = 1;
 constexpr std::string_view kManifestName = "manifest.json";
-constexpr size_t kMaxManifestBytes = size_t{64} << 20;  // a hundred times what 64 domains of a large model need
+constexpr size_t kMaxManifestBytes = size_t{64}
+                                     << 20;  // a hundred times what 64 domains of a large model need
 constexpr std::string_view kWeight = "weight/", kKnowledge = "knowledge/", kGates = "gates/";
 
 // A file is called after what it holds, so that one that a manifest speaks of is never written over.
@@ -72,8 +73,9 @@ TensorFile file_of(const DomainMemory& memory) {
   TensorFile file = file_of(memory.weights, kWeight);
   for (size_t l = 0; l < memory.gates.size(); ++l) {
     const std::vector<float> gates(memory.gates[l].begin(), memory.gates[l].end());
-    file.tensors.emplace(fmt::format("{}{}", kGates, l),
-                         Tensor::from(std::span<const float>(gates), Shape{static_cast<int64_t>(gates.size())}));
+    file.tensors.emplace(
+        fmt::format("{}{}", kGates, l),
+        Tensor::from(std::span<const float>(gates), Shape{static_cast<int64_t>(gates.size())}));
   }
   return file;
 }
@@ -181,7 +183,8 @@ class StateReader {
     for (auto it = from.find(fmt::format("{}0", kGates)); it != from.end();
          it = from.find(fmt::format("{}{}", kGates, gates.size()))) {
       if (it->second.dtype() != DType::kF32 || it->second.shape().rank() != 1)
-        return corrupt("{}: '{}' is {}, expected f32[filters]", path_, it->first, it->second.type().to_string());
+        return corrupt("{}: '{}' is {}, expected f32[filters]", path_, it->first,
+                       it->second.type().to_string());
       const auto values = it->second.data<float>();
       gates.emplace_back(values.begin(), values.end());
       from.erase(it);
@@ -221,12 +224,15 @@ Result<std::optional<MasterState>> StateFolder::load() const {
   if (!text.ok()) return text.status();
   const auto record = parse_fields<StateRecord>(*text);
   if (!record.ok()) return record.status().in(manifest);
-  if (record->format != kFormat) return corrupt("{}: 'format' is '{}', expected '{}'", manifest, record->format, kFormat);
+  if (record->format != kFormat)
+    return corrupt("{}: 'format' is '{}', expected '{}'", manifest, record->format, kFormat);
   if (record->version != kVersion)
-    return unsupported("{}: version {}, this program reads {}; update Limber", manifest, record->version, kVersion);
+    return unsupported("{}: version {}, this program reads {}; update Limber", manifest, record->version,
+                       kVersion);
   if (record->master != master_) {
-    return invalid("{}: this was learnt by another master ({:.12}..., not {:.12}...); delete {} to begin anew",
-                   manifest, record->master, master_, path_);
+    return invalid(
+        "{}: this was learnt by another master ({:.12}..., not {:.12}...); delete {} to begin anew", manifest,
+        record->master, master_, path_);
   }
   LIMBER_ASSIGN(MasterState state, StateReader(path_).read(*record));
   return std::optional(std::move(state));

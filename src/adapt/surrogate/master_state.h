@@ -1,5 +1,5 @@
-// What adapting a master leaves on disk: what the master learnt and what each domain needs, in a folder of its
-// own beside the master's files, which stay as they are.
+// What adapting a master leaves on disk: what the master learnt and what each domain needs, in a folder of
+// its own beside the master's files, which stay as they are.
 #pragma once
 
 #include <map>
@@ -22,10 +22,10 @@ struct DomainMemory {
 };
 
 struct MasterState {
-  double spread = 0;                         // KnowledgeOptions::spread
-  std::map<std::string, Tensor> weights;     // of the master: those that are not its folder's
-  std::map<std::string, Tensor> knowledge;   // Knowledge::tensors()
-  std::map<int64_t, DomainMemory> domains;   // by DriftDetector::domain()
+  double spread = 0;                        // KnowledgeOptions::spread
+  std::map<std::string, Tensor> weights;    // of the master: those that are not its folder's
+  std::map<std::string, Tensor> knowledge;  // Knowledge::tensors()
+  std::map<int64_t, DomainMemory> domains;  // by DriftDetector::domain()
 };
 
 // One process has it at a time.

@@ -12,8 +12,7 @@ Result<OperationCount> OperationCount::of(const Graph& graph, const ChannelGroup
   for (const ChannelGroup& group : groups.groups) count.units_.push_back(group.units);
   for (uint32_t n = 0; n < bound.num_nodes(); ++n) {
     const Node& node = bound.node(NodeId{n});
-    const bool product =
-        node.op == OpKind::kConv || node.op == OpKind::kGemm || node.op == OpKind::kMatMul;
+    const bool product = node.op == OpKind::kConv || node.op == OpKind::kGemm || node.op == OpKind::kMatMul;
     if (!product) continue;
     Term term{node_flops(bound, NodeId{n}), {}, {}};
     const auto weights = graph.find(bound.value(node.inputs[1]).name);
@@ -21,8 +20,7 @@ Result<OperationCount> OperationCount::of(const Graph& graph, const ChannelGroup
       for (const ChannelSpan& span : groups.groups[g].spans) {
         if (span.value != weights || span.axis > 1) continue;
         const auto size = static_cast<double>(graph.type(span.value).shape.dim(span.axis));
-        (span.axis == 0 ? term.rows : term.columns)
-            .push_back({g, static_cast<double>(span.per_unit) / size});
+        (span.axis == 0 ? term.rows : term.columns).push_back({g, static_cast<double>(span.per_unit) / size});
       }
     }
     count.terms_.push_back(std::move(term));

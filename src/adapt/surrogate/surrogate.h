@@ -17,11 +17,11 @@ namespace limber::adapt {
 
 // By what units are judged on the window that a surrogate is cut for.
 enum class RelevanceKind : uint8_t {
-  kHardestGates,          // gates of the image of highest entropy
-  kMeanGates,             // gates, as the mean over the window
+  kHardestGates,         // gates of the image of highest entropy
+  kMeanGates,            // gates, as the mean over the window
   kSensitivity,          // see sensitivity_relevance()
-  kGatesAndSensitivity,   // the product of the two before
-  kMagnitude,             // the size of weights, whatever the images
+  kGatesAndSensitivity,  // the product of the two before
+  kMagnitude,            // the size of weights, whatever the images
 };
 std::string_view relevance_name(RelevanceKind kind);
 
@@ -71,8 +71,8 @@ class Surrogate : public Strategy {
     DomainMemory cut;  // its weights: those that the master knows of
     std::unique_ptr<StatisticsPass> statistics;
     std::unique_ptr<SurrogateTrainer> training;  // null: without steps
-    bool learnt = false;  // something that keep() has not seen
-    double prior = 0;     // of its statistics beside the next window's, images
+    bool learnt = false;                         // something that keep() has not seen
+    double prior = 0;                            // of its statistics beside the next window's, images
   };
   Surrogate(const AdaptedModel& master, const SurrogateOptions& options)
       : master_(master), options_(options) {}

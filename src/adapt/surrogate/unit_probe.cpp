@@ -50,8 +50,7 @@ Status insert_factors(Graph& graph, const std::vector<std::string>& weights) {
     const ValueId filters = filters_in(graph, *graph.find(weight));
     std::vector<Dim> dims(static_cast<size_t>(graph.type(filters).rank()), Dim(1));
     for (size_t axis : {0, 1}) dims[axis] = graph.type(filters).shape[static_cast<int>(axis)];
-    const ValueId factor =
-        graph.add_parameter(factor_of(weight), {DType::kF32, Shape(std::move(dims))});
+    const ValueId factor = graph.add_parameter(factor_of(weight), {DType::kF32, Shape(std::move(dims))});
     const NodeId product{static_cast<uint32_t>(graph.num_nodes())};
     LIMBER_ASSIGN(const ValueId scaled, emit(graph, OpKind::kMul, {filters, factor}, {}, "factor"));
     graph.replace_uses(filters, scaled);

@@ -264,7 +264,8 @@ Result<ElasticModel> expand(const Graph& model, std::shared_ptr<Parameters> para
 
 Result<ElasticModel> without_alternatives(const Graph& model, std::shared_ptr<Parameters> params) {
   auto ranges = partition(model);
-  if (ranges.status().code() == Code::kUnsupported && model.inputs().size() == 1 && model.outputs().size() == 1)
+  if (ranges.status().code() == Code::kUnsupported && model.inputs().size() == 1 &&
+      model.outputs().size() == 1)
     ranges = std::vector{BlockRange{.from = model.inputs()[0], .to = model.outputs()[0].value}};
   LIMBER_TRY(ranges.status());
   ElasticModel made{.base = model, .blocks = {}, .exits = {}, .params = std::move(params)};

@@ -103,7 +103,10 @@ TEST(PartTraining, CutsOfOneSizeShareAPlan) {
   ASSERT_TRUE(training->step(std::vector<std::vector<int64_t>>{{0, 5}, {2, 7}}, images, targets, 0.01).ok());
   ASSERT_TRUE(training->step(std::vector<std::vector<int64_t>>{{1, 2}, {0, 9}}, images, targets, 0.01).ok());
   EXPECT_EQ(training->compiled(), 1u);
-  ASSERT_TRUE(training->step(std::vector<std::vector<int64_t>>{{1, 2, 3, 4, 5, 6, 7, 8, 9}, {9}}, images, targets, 0.01).ok());
+  ASSERT_TRUE(
+      training
+          ->step(std::vector<std::vector<int64_t>>{{1, 2, 3, 4, 5, 6, 7, 8, 9}, {9}}, images, targets, 0.01)
+          .ok());
   EXPECT_EQ(training->compiled(), 2u);
 }
 

@@ -84,7 +84,8 @@ inline Tensor residual_images(int64_t count, uint64_t seed) {
 // under noise.
 inline std::shared_ptr<const Dataset> stripes(int64_t count, uint64_t seed) {
   constexpr int64_t kSide = 16;
-  constexpr int kColours[5][3] = {{200, 40, 40}, {40, 200, 40}, {40, 40, 200}, {200, 200, 40}, {40, 200, 200}};
+  constexpr int kColours[5][3] = {
+      {200, 40, 40}, {40, 200, 40}, {40, 40, 200}, {200, 200, 40}, {40, 200, 200}};
   Tensor images = *Tensor::zeros({DType::kU8, Shape{count, kSide, kSide, 3}});
   Tensor labels = *Tensor::zeros({DType::kI64, Shape{count}});
   Random random(seed);

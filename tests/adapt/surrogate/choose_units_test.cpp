@@ -89,8 +89,8 @@ TEST(ChooseUnits, NearlyAsGoodAsTheBestOfAllChoices) {
           if (count.at(counts) <= share * count.whole()) best = std::max(best, held(counts));
         }
       }
-      const auto kept = choose_units(
-          count, relevance, {.operations = share, .choice = UnitChoice::kGlobal, .least = 0.1});
+      const auto kept =
+          choose_units(count, relevance, {.operations = share, .choice = UnitChoice::kGlobal, .least = 0.1});
       EXPECT_LE(count.at(sizes(kept)), share * count.whole());
       EXPECT_GE(held(sizes(kept)), 0.85 * best);
     }
@@ -115,8 +115,8 @@ TEST(ChooseUnits, WhatTheBudgetCannotHoldIsTheLeastThereIs) {
   const UnitRelevance relevance = {std::vector<double>(8, 1), std::vector<double>(6, 1)};
   const auto even = choose_units(count, relevance, {.operations = 1e-4, .choice = UnitChoice::kEven});
   EXPECT_EQ(sizes(even), (std::vector<int64_t>{1, 1}));
-  const auto global = choose_units(
-      count, relevance, {.operations = 1e-4, .choice = UnitChoice::kGlobal, .least = 0.5});
+  const auto global =
+      choose_units(count, relevance, {.operations = 1e-4, .choice = UnitChoice::kGlobal, .least = 0.5});
   EXPECT_EQ(sizes(global), (std::vector<int64_t>{4, 3}));
 }
 

@@ -44,8 +44,8 @@ TEST(Cut, ComputesWhatTheMaskedMasterDoes) {
     ASSERT_TRUE(cut.ok()) << cut.status().message();
     EXPECT_EQ(cut->model.weights->type("w2")->shape, (Shape{3, 4, 3, 3}));
     EXPECT_TRUE(find_gates(cut->model.graph).empty());
-    test::expect_close(answers_of(cut->model, images), answers_of(masked(master, plain, gates), images),
-                       1e-5, "cut");
+    test::expect_close(answers_of(cut->model, images), answers_of(masked(master, plain, gates), images), 1e-5,
+                       "cut");
   }
 }
 
@@ -59,8 +59,8 @@ TEST(Cut, ConstantGatesAreFoldedExactly) {
     const TensorType type = *master.weights->type(name + "/weight");
     master.weights->set(name + "/weight", *Tensor::zeros(type));
     const std::vector<float> bias(gates[l].begin(), gates[l].end());
-    master.weights->set(name + "/bias", Tensor::from(std::span<const float>(bias),
-                                                     Shape{static_cast<int64_t>(bias.size())}));
+    master.weights->set(name + "/bias",
+                        Tensor::from(std::span<const float>(bias), Shape{static_cast<int64_t>(bias.size())}));
   }
   const auto cut = cut_network(plain, master, all_units(plain.groups), gates);
   ASSERT_TRUE(cut.ok()) << cut.status().message();
@@ -87,7 +87,8 @@ TEST(Cut, WithoutNormalisationFiltersTakeTheirGates) {
   ASSERT_EQ(plain.layers.size(), 1u);
   const auto cut = cut_network(plain, master, all_units(plain.groups), {{2, 1, 1, 1, 1, 0}});
   ASSERT_TRUE(cut.ok()) << cut.status().message();
-  const auto now = cut->model.weights->get("w")->data<float>(), before = master.weights->get("w")->data<float>();
+  const auto now = cut->model.weights->get("w")->data<float>(),
+             before = master.weights->get("w")->data<float>();
   for (size_t i = 0; i < 27; ++i) {
     EXPECT_EQ(now[i], 2 * before[i]);
     EXPECT_EQ(now[27 + i], before[27 + i]);

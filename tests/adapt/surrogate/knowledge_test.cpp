@@ -24,8 +24,8 @@ TEST(Knowledge, WithoutSpreadTheWeightsTakeTheChangeAndNothingElse) {
   ASSERT_TRUE(knowledge.ok());
   EXPECT_TRUE(knowledge->tensors().empty());
   const auto before = values(*model.weights->get("w2"));
-  ASSERT_TRUE(knowledge->learn("w2", change_of_filter(*model.weights->type("w2"), 4, 0.5f), *model.weights)
-                  .ok());
+  ASSERT_TRUE(
+      knowledge->learn("w2", change_of_filter(*model.weights->type("w2"), 4, 0.5f), *model.weights).ok());
   const auto after = values(*model.weights->get("w2"));
   for (size_t i = 0; i < before.size(); ++i) {
     const bool changed = i / (before.size() / 6) == 4;
@@ -53,7 +53,8 @@ TEST(Knowledge, WeightsAreAlwaysWhatTheBaseSpreads) {
     }
   };
   expect_product();
-  ASSERT_TRUE(knowledge->learn("w1", change_of_filter(*model.weights->type("w1"), 2, 1), *model.weights).ok());
+  ASSERT_TRUE(
+      knowledge->learn("w1", change_of_filter(*model.weights->type("w1"), 2, 1), *model.weights).ok());
   expect_product();
   const auto after = values(*model.weights->get("w1"));
   for (size_t f = 0; f < 8; ++f) {
@@ -76,7 +77,8 @@ TEST(Knowledge, FiltersThatAreNotAlikeStayToTheBit) {
   ASSERT_TRUE(knowledge.ok());
   const auto before = values(*model.weights->get("w1"));
   const auto others = test::bytes_of(*model.weights);
-  ASSERT_TRUE(knowledge->learn("w1", change_of_filter(*model.weights->type("w1"), 1, 1), *model.weights).ok());
+  ASSERT_TRUE(
+      knowledge->learn("w1", change_of_filter(*model.weights->type("w1"), 1, 1), *model.weights).ok());
   const auto after = values(*model.weights->get("w1"));
   for (size_t i = 4 * 27; i < 8 * 27; ++i) EXPECT_EQ(after[i], before[i]);
   EXPECT_NE(after[27], before[27]);

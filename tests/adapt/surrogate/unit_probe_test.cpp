@@ -14,8 +14,7 @@ TEST(UnitProbe, GatesAndEntropyAreThoseOfTheImages) {
   const auto reading = read_gates(master, plain, images);
   ASSERT_TRUE(reading.ok()) << reading.status().message();
   ASSERT_EQ(reading->probabilities.size(), 4u);
-  for (const auto& row : reading->probabilities)
-    EXPECT_NEAR(row[0] + row[1] + row[2] + row[3], 1, 1e-6);
+  for (const auto& row : reading->probabilities) EXPECT_NEAR(row[0] + row[1] + row[2] + row[3], 1, 1e-6);
   // The first gate depends on nothing but the image.
   const auto weight = master.weights->get("gate/w1/weight")->data<float>();
   const auto bias = master.weights->get("gate/w1/bias")->data<float>();
