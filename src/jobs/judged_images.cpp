@@ -65,6 +65,30 @@ Result<JudgedData> open_unseen(const std::string& spec, const ElasticInfo& info,
   return JudgedData{data, {spec, Part::kWhole, static_cast<int64_t>(data->size())}};
 }
 
+Result<JudgedData> keep_from_learning(const KeptFromLearning& how, ElasticInfo& info,
+                                      std::shared_ptr<const Dataset>& learnt, const JobControl& control) {
+  auto test = open_dataset(how.data, {.split = Split::kTest, .need_split = true});
+  if (!test.ok() && test.status().code() != Code::kNotFound) return test.status();
+  const std::optional<HeldOut> noted = read_held(info, kHeldNote);
+  if (!test.ok() && noted && noted->size != learnt->size())
+    return invalid("{} has {} images, and had {} when {} was begun with it; give the same data", how.data,
+                   learnt->size(), noted->size, how.output);
+  if (!test.ok() && !noted && !how.begun && learnt->size() > 1)
+    write_held(info, kHeldNote, hold_tenth(*learnt, how.most, how.seed));
+  LIMBER_ASSIGN(JudgedData judged, open_unseen(how.data, info, {}, control));
+  if (judged.images.part == JudgedImages::Part::kHeldOut) {
+    const HeldOut held = *read_held(info, kHeldNote);
+    LIMBER_ASSIGN(const SplitDataset split, hold_out(learnt, held.count, held.seed));
+    learnt = split.rest;
+    control.note(NoteKind::kNote,
+                 fmt::format("{} of {} images are held out to judge by", held.count, held.size));
+  }
+  if (learnt->size() < static_cast<size_t>(how.batch))
+    return invalid("there are {} images to learn from, fewer than a batch of {}; give a smaller batch",
+                   learnt->size(), how.batch);
+  return judged;
+}
+
 Result<JudgedData> open_seen(const std::string& spec, const ClassNames& expected) {
   OpenOptions open{.split = Split::kTrain, .need_split = true, .expected = expected};
   auto part = open_dataset(spec, open);

@@ -62,6 +62,19 @@ struct JudgedData {
 // else all of it, which `control` is told. `expected`: see OpenOptions.
 Result<JudgedData> open_unseen(const std::string& spec, const ElasticInfo& info, const ClassNames& expected,
                                const JobControl& control);
+// How a job that makes a model elastic keeps images from what it learns.
+struct KeptFromLearning {
+  std::string data, output;  // as the user spelled them
+  bool begun = false;        // the output is there already
+  size_t most = 1000;        // images that are held out
+  int64_t batch = 1;         // fewer images than this are refused
+  uint64_t seed = 0;
+};
+// open_unseen(), after images of data without parts were held out and noted in `info`: `learnt`, all of them
+// until now, is the others then. kInvalidArgument when they are not the data that the note speaks of.
+Result<JudgedData> keep_from_learning(const KeptFromLearning& how, ElasticInfo& info,
+                                      std::shared_ptr<const Dataset>& learnt, const JobControl& control);
+
 // The training part, or all of data without parts.
 Result<JudgedData> open_seen(const std::string& spec, const ClassNames& expected);
 

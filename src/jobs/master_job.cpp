@@ -126,26 +126,13 @@ class MasterMaker {
 
   // What networks are judged by in the end: the test part of the data, or images that nothing here sees.
   Status hold_out_images() {
-    ElasticInfo& info = out_.folder.info;
-    auto test = open_dataset(job_.data, {.split = Split::kTest, .need_split = true});
-    if (!test.ok() && test.status().code() != Code::kNotFound) return test.status();
-    const std::optional<HeldOut> noted = read_held(info, kHeldNote);
-    if (!test.ok() && noted && noted->size != data_->size())
-      return invalid("{} has {} images, and had {} when {} was begun with it; give the same data", job_.data,
-                     data_->size(), noted->size, job_.output);
-    if (!test.ok() && !noted && data_->size() > 1)
-      write_held(info, kHeldNote, hold_tenth(*data_, kMasterJudged, job_.seed));
-    LIMBER_ASSIGN(judged_, open_unseen(job_.data, info, {}, control_));
-    if (judged_.images.part == JudgedImages::Part::kHeldOut) {
-      const HeldOut held = *read_held(info, kHeldNote);
-      LIMBER_ASSIGN(const SplitDataset split, hold_out(data_, held.count, held.seed));
-      data_ = split.rest;
-      control_.note(NoteKind::kNote,
-                    fmt::format("{} of {} images are held out to judge by", held.count, held.size));
-    }
-    if (data_->size() < static_cast<size_t>(job_.batch))
-      return invalid("there are {} images to learn from, fewer than a batch of {}; give a smaller batch",
-                     data_->size(), job_.batch);
+    const KeptFromLearning keep{.data = job_.data,
+                                .output = job_.output,
+                                .begun = is_elastic(job_.output),
+                                .most = kMasterJudged,
+                                .batch = job_.batch,
+                                .seed = job_.seed};
+    LIMBER_ASSIGN(judged_, keep_from_learning(keep, out_.folder.info, data_, control_));
     if (judged_.images.count > static_cast<int64_t>(kMasterJudged)) {
       LIMBER_ASSIGN(const SplitDataset some, hold_out(judged_.data, kMasterJudged, job_.seed));
       judged_.data = some.held;
