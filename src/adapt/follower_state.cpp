@@ -7,27 +7,33 @@
 
 namespace limber::adapt {
 
+namespace {
+
+struct SavedFrames {
+  std::vector<int64_t> numbers, kept;  // the second: those nothing learns from
+  static void fields(auto& self, auto& field) {
+    field("numbers", self.numbers);
+    field("kept", self.kept);
+  }
+};
+
+struct SavedNet {
+  std::string name;
+  int64_t domain = 0;
+  static void fields(auto& self, auto& field) {
+    field("name", self.name);
+    field("domain", self.domain);
+  }
+};
+
+}  // namespace
+
 struct Follower::Numbers {
-  struct Frames {
-    std::vector<int64_t> numbers, kept;  // the second: those nothing learns from
-    static void fields(auto& self, auto& field) {
-      field("numbers", self.numbers);
-      field("kept", self.kept);
-    }
-  };
-  struct SavedNet {
-    std::string name;
-    int64_t domain = 0;
-    static void fields(auto& self, auto& field) {
-      field("name", self.name);
-      field("domain", self.domain);
-    }
-  };
   FollowCounts counts;
   int64_t collected = 0, begun_at = 0, domain = 0;
   bool learnt = false, settling = false;
   std::vector<int64_t> waiting;
-  Frames recent;
+  SavedFrames recent;
   std::optional<SavedNet> answering;
   std::vector<SavedNet> accepted;
 
@@ -206,7 +212,7 @@ Status Follower::restore_nets(const FollowerState& state, const Numbers& numbers
   LIMBER_TRY(set_weights(last_weights_));
   LIMBER_TRY(strategy_->enter(domain_));
   const auto net_of = [&](const std::string& what,
-                          const Numbers::SavedNet& saved) -> Result<std::shared_ptr<const Net>> {
+                          const SavedNet& saved) -> Result<std::shared_ptr<const Net>> {
     LIMBER_ASSIGN(WeightSnapshot weights, saved_weights(what, source_weights_, state.tensors));
     return std::make_shared<const Net>(Net{model_.graph, std::move(weights), saved.name, saved.domain});
   };

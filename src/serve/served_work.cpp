@@ -101,7 +101,8 @@ double ServedModel::time_left(const Ticket& ticket, double now) const {
 
 std::shared_ptr<const ReadyVariant> ServedModel::variant_for_head(double now, bool& rescued) const {
   const Policy policy = options_.governor.policy;
-  const auto& [variants, active] = *warm_;
+  const auto& variants = warm_->variants;
+  const auto& active = warm_->active;
   if (policy == Policy::kFixed || policy == Policy::kReactive) return active;
   LongestTurn turn(options_.ready.workers, slowdown_.stall_s,
                    slowdown_.slowdown * variants.front()->seconds());
