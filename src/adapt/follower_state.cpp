@@ -7,8 +7,6 @@
 
 namespace limber::adapt {
 
-namespace {
-
 struct SavedFrames {
   std::vector<int64_t> numbers, kept;  // the second: those nothing learns from
   static void fields(auto& self, auto& field) {
@@ -25,8 +23,6 @@ struct SavedNet {
     field("domain", self.domain);
   }
 };
-
-}  // namespace
 
 struct Follower::Numbers {
   FollowCounts counts;
