@@ -180,6 +180,8 @@ Status slice_parameters(const SlicedGraph& sliced, const Parameters& from, Param
     LIMBER_ASSIGN(Tensor tensor, from.get(value.name));
     if (const auto it = shrunk.find(value.name); it != shrunk.end()) {
       LIMBER_ASSIGN(tensor, take(*it->second, tensor));
+    } else {
+      LIMBER_ASSIGN(tensor, tensor.copy());
     }
     to.set(value.name, std::move(tensor));
   }

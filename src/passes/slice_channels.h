@@ -28,7 +28,7 @@ Result<SlicedGraph> slice_channels(const Graph& graph, const ChannelGroups& grou
 // Every list holds all units: a start for choosing some.
 std::vector<std::vector<int64_t>> all_units(const ChannelGroups& groups);
 
-// Adds to `to` what the sliced graph reads: sliced copies of what shrank, the same tensor otherwise.
+// Adds to `to` what the sliced graph reads, all of it copied: either may be trained without the other.
 Status slice_parameters(const SlicedGraph& sliced, const Parameters& from, Parameters& to);
 
 // Puts `prefix` before the name of every parameter and state, or of those that `which` says, so that a graph

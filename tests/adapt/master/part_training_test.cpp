@@ -92,7 +92,8 @@ TEST(PartTraining, AStepOfAPartIsAStepOfTheNetworkThatIsCut) {
     std::memcpy(expected->images().raw(), images.raw(), images.bytes());
     std::memcpy(expected->targets().raw(), targets.raw(), targets.bytes());
     expected->set_rate(0.01);
-    EXPECT_NEAR(*expected->step(), *training->step(kept, images, targets, 0.01), 1e-4) << i;
+    const float alone = *expected->step();  // first, so that nothing it changes may be the master's
+    EXPECT_NEAR(alone, *training->step(kept, images, targets, 0.01), 1e-4) << i;
   }
 }
 

@@ -60,7 +60,8 @@ TEST_P(EachRelevance, AWindowGivesASmallNetwork) {
     EXPECT_LE(surrogate->operations(), 0.4);
     EXPECT_GT(surrogate->operations(), 0.2);
     EXPECT_LT(small.weights->bytes(), master.weights->bytes());
-    for (const float x : answers_of(small, small_images(3, 9)).data<float>()) EXPECT_TRUE(std::isfinite(x));
+    const Tensor answers = answers_of(small, small_images(3, 9));
+    for (const float x : answers.data<float>()) EXPECT_TRUE(std::isfinite(x));
   }
 }
 
