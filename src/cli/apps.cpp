@@ -146,6 +146,7 @@ Result<int> apps_simulate(AppsCommand& options) {
   options.simulate.applications = static_cast<size_t>(options.applications);
   if (const Status wrong = check(options.simulate); !wrong.ok()) return usage_error(wrong);
   LIMBER_ASSIGN(const AppsSimulation simulation, on_console(run_apps_simulate, options.simulate));
+  if (simulation.policies.empty()) return stopped();
   options.json ? print_json(simulation) : print_table(simulation);
   return kExitDone;
 }

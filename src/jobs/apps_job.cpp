@@ -89,10 +89,12 @@ Status check(const AppsSimulateOptions& job) {
 Result<AppsSimulation> run_apps_simulate(const AppsSimulateOptions& job, const JobControl& control) {
   LIMBER_TRY(check(job));
   LIMBER_ASSIGN(const sched::Profiles profiles, sched::read_profiles(job.profiles));
-  control.progress({"simulating", -1, ""});
   AppsSimulation simulation;
   simulation.applications = job.applications > 0 ? job.applications : profiles.applications.size();
-  LIMBER_ASSIGN(simulation.policies, sched::simulate(profiles, job));
+  LIMBER_ASSIGN(simulation.policies, sched::simulate(profiles, job, [&control](double done) {
+                  control.progress({"simulating", done, ""});
+                  return !control.stop_asked();
+                }));
   return simulation;
 }
 

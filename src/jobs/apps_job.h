@@ -39,7 +39,7 @@ Status check(const AppsSimulateOptions& job);
 
 struct AppsSimulation {
   size_t applications = 0;
-  std::vector<sched::Simulated> policies;
+  std::vector<sched::Simulated> policies;  // none: it was stopped
 };
 Result<AppsSimulation> run_apps_simulate(const AppsSimulateOptions& job, const JobControl& control = {});
 

@@ -73,8 +73,10 @@ class World {
     outcome_.policy = policy;
   }
 
-  Result<Simulated> run() {
+  // Nothing when `go_on` says so.
+  Result<std::optional<Simulated>> run(const std::function<bool(size_t windows)>& go_on) {
     for (size_t window = 0; window < domains_.size(); ++window) {
+      if (!go_on(window)) return std::optional<Simulated>();
       for (size_t i = 0; i < living_.size(); ++i) {
         if (window == 0) living_[i].domain = domains_[0][i];
         living_[i].enter(domains_[window][i]);
@@ -83,7 +85,7 @@ class World {
       outcome_.accuracy += accuracy / static_cast<double>(domains_.size());
     }
     if (guesses_ > 0) outcome_.estimate_error /= static_cast<double>(guesses_);
-    return outcome_;
+    return std::optional(outcome_);
   }
 
  private:
@@ -286,14 +288,21 @@ Status check(const SimulateOptions& options) {
   return {};
 }
 
-Result<std::vector<Simulated>> simulate(const Profiles& profiles, const SimulateOptions& options) {
+Result<std::vector<Simulated>> simulate(const Profiles& profiles, const SimulateOptions& options,
+                                        const std::function<bool(double done)>& go_on) {
   LIMBER_TRY(check(options));
   const size_t recorded = profiles.applications.size();
   const Domains domains =
       draw_domains(profiles, options, options.applications > 0 ? options.applications : recorded);
   std::vector<Simulated> outcomes;
+  const auto all = static_cast<double>(std::size(kPolicies) * domains.size());
   for (const Policy policy : kPolicies) {
-    LIMBER_ASSIGN(outcomes.emplace_back(), World(profiles, options, domains, policy).run());
+    const size_t before = outcomes.size() * domains.size();
+    LIMBER_ASSIGN(const auto outcome, World(profiles, options, domains, policy).run([&](size_t windows) {
+      return go_on == nullptr || go_on(static_cast<double>(before + windows) / all);
+    }));
+    if (!outcome) return std::vector<Simulated>();
+    outcomes.push_back(*outcome);
   }
   return outcomes;
 }

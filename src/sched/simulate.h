@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,9 @@ struct Simulated {
 
 // All policies meet the same domains. What a retraining brought lasts as long as its domain; retrainings of
 // baselines go on in the next window where they did not end. The optimiser plans what is left of a window
-// anew when all retrainings have ended.
-Result<std::vector<Simulated>> simulate(const Profiles& profiles, const SimulateOptions& options);
+// anew when all retrainings have ended. `go_on` is asked before each window, with the share that is done;
+// false ends it, with nothing. Null: it goes on.
+Result<std::vector<Simulated>> simulate(const Profiles& profiles, const SimulateOptions& options,
+                                        const std::function<bool(double done)>& go_on = nullptr);
 
 }  // namespace limber::sched

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 
@@ -67,6 +68,16 @@ TEST_F(AppsJob, Simulates) {
   ASSERT_TRUE(simulation.ok()) << simulation.status().message();
   EXPECT_EQ(simulation->applications, 3u);
   EXPECT_EQ(simulation->policies.size(), std::size(sched::kPolicies));
+}
+
+TEST_F(AppsJob, ALongSimulationStopsWhenItIsAsked) {
+  AppsSimulateOptions job;
+  job.profiles = path_;
+  job.windows = 100000;
+  const std::atomic<bool> stop = true;
+  const auto simulation = run_apps_simulate(job, {.stop = &stop});
+  ASSERT_TRUE(simulation.ok()) << simulation.status().message();
+  EXPECT_TRUE(simulation->policies.empty());
 }
 
 TEST(AppsJobOptions, AreChecked) {
