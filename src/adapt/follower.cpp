@@ -77,8 +77,7 @@ FollowEvent& Follower::tell(FollowKind kind, std::string reason) {
   return events_.back();
 }
 
-// --- seeing
-// -------------------------------------------------------------------------------------------------
+// --- seeing ------------------------------------------------------------------------------------------------
 
 Status Follower::begin(int64_t domain) {
   LIMBER_ASSERT(options_.borders_known);
@@ -282,8 +281,7 @@ Status Follower::watch(const Look& look, std::span<const Frame> frames, const st
   return remodels() ? Status() : go_on_from(source_weights_);
 }
 
-// --- learning
-// -----------------------------------------------------------------------------------------------
+// --- learning ----------------------------------------------------------------------------------------------
 
 bool Follower::due() const {
   // A network that is cut for a domain is not cut before it is known which one that is.

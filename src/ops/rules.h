@@ -70,8 +70,7 @@ bool may_have_same_elements(const Shape& a, const Shape& b);
 int64_t floor_div(int64_t a, int64_t b);  // REQUIRES: b > 0
 int64_t ceil_div(int64_t a, int64_t b);   // REQUIRES: b > 0
 
-// --- cost
-// -----------------------------------------------------------------------------------------------------
+// --- cost --------------------------------------------------------------------------------------------------
 double elements(const Graph& graph, ValueId value);  // 0 for kNoValue
 double no_flops(const Graph& graph, const Node& node);
 double flops_of_outputs(const Graph& graph, const Node& node);  // 1 per element of output 0

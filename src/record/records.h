@@ -23,8 +23,7 @@ std::string not_seconds(std::string_view name, double value);
 
 using RunTexts = std::map<std::string, std::string>;  // name -> value
 
-// --- of every run
-// -------------------------------------------------------------------------------------------
+// --- of every run ------------------------------------------------------------------------------------------
 
 struct RunHeader {
   int64_t version = kRecordVersion;
@@ -66,8 +65,7 @@ struct EventRecord {
   }
 };
 
-// --- training
-// -----------------------------------------------------------------------------------------------
+// --- training ----------------------------------------------------------------------------------------------
 
 struct EpochRecord {
   static constexpr std::string_view kKind = "train.epoch", kOldKind = "epoch";
@@ -103,8 +101,7 @@ struct EpochRecord {
   std::string problem() const;
 };
 
-// --- elastic training
-// ---------------------------------------------------------------------------------------
+// --- elastic training --------------------------------------------------------------------------------------
 
 // What may be trained, from input to loss; lines that follow speak of them by number.
 struct TensorsRecord {
