@@ -6,29 +6,16 @@
 
 #include "data/synthetic.h"
 #include "supernet/expand/expand.h"
-#include "supernet/operators/work.h"
 #include "supernet/teach/elastify.h"
 #include "tests/runtime/net.h"
 #include "tests/supernet/other_models.h"
+#include "tests/supernet/teach/table_by_work.h"
 #include "variant/block_runner.h"
 
 namespace limber {
 namespace {
 
 constexpr int64_t kAnswersBatch = 8;
-
-// Blocks that take as long as their operations at 1 GFLOP/s. Networks as small as these take microseconds:
-// what a busy machine measures of them says little about which is faster.
-LatencyTable table_by_work(const ElasticModel& model) {
-  constexpr double kSecondsPerOperation = 1e-9;
-  LatencyTable table;
-  for (const Block& block : model.blocks) {
-    auto& times = table.blocks.emplace_back();
-    for (const Alternative& alternative : block.alternatives)
-      times.push_back(*graph_flops(alternative.graph) * kSecondsPerOperation);
-  }
-  return table;
-}
 
 struct OtherCase {
   const char* name;
@@ -166,7 +153,7 @@ TEST_P(OtherModels, AreTaughtChosenAndTunedInTheTimeThereIs) {
   how.shares = {0.8, 0.6};
   how.size_limit = 3;
   how.workers = 0;
-  how.measure = [&]() -> Result<LatencyTable> { return table_by_work(model_); };
+  how.measure = [&]() -> Result<LatencyTable> { return test::table_by_work(model_); };
   const double before = (*make_runner()->score(std::span(&shrunk_, 1), images_))[0];
   double after = 0;
   for (how.seconds = 2; after <= before && how.seconds < 50; how.seconds *= 2) {
@@ -244,7 +231,7 @@ TEST_F(TwoSteps, VariantsAreTunedOnTheSecond) {
     if (model_.blocks[b].alternatives.size() > 1) variant.choices[b] = 1;
   }
   how_.chosen = {{variant, 0.5}};
-  how_.measure = [&]() -> Result<LatencyTable> { return table_by_work(model_); };
+  how_.measure = [&]() -> Result<LatencyTable> { return test::table_by_work(model_); };
   bool tuned = false;
   how_.progress = [&](const ElastifyProgress& p) { tuned = tuned || p.stage == "tuning"; };
   for (how_.seconds = 2; !tuned && how_.seconds < 100; how_.seconds *= 2) {
