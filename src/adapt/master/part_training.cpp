@@ -140,14 +140,14 @@ Result<std::unique_ptr<PartTraining>> PartTraining::create(const AdaptedModel& m
 }
 
 Result<std::unique_ptr<TrainingSession>> PartTraining::make_training(
-    const Graph& graph, std::shared_ptr<Parameters> params) const {
+    const Graph& graph, bool whole, std::shared_ptr<Parameters> params) const {
   Graph logits = logits_of(graph);
   TrainingOptions how{.threads = model_.threads, .memory = memory_};
   how.step = {.batch = options_.batch,
               .loss = {.kind = LossKind::kCrossEntropy},
               .soft_targets = true,
               .optimizer = options_.optimizer,
-              .batch_norm = BatchNormMode::kBatch};
+              .batch_norm = whole ? BatchNormMode::kFrozen : BatchNormMode::kBatch};
   if (options_.sparsity > 0) {
     LIMBER_TRY(add_sparsity(logits, options_.sparsity));
     how.step.penalty = kSparsity;
@@ -165,21 +165,23 @@ Result<PartTraining::Cut> PartTraining::make_cut(std::span<const std::vector<int
   return cut;
 }
 
-Result<PartTraining::Part*> PartTraining::part_for(const SlicedGraph& filled) {
+Result<PartTraining::Part*> PartTraining::part_for(const Cut& cut) {
+  const SlicedGraph& filled = cut.filled;
   const uint64_t key = hash(filled.graph);
+  const bool whole = cut.kept.tensors.empty();
   for (auto it = parts_.begin(); it != parts_.end(); ++it) {
-    if (it->key != key) continue;
+    if (it->key != key || it->whole != whole) continue;
     parts_.splice(parts_.begin(), parts_, it);
     return &parts_.front();
   }
-  Part part{key, std::make_shared<Parameters>(), nullptr};
+  Part part{key, whole, std::make_shared<Parameters>(), nullptr};
   LIMBER_TRY(slice_parameters(filled, *model_.weights, *part.params));
   for (const std::string& name : part.params->names()) {  // what is not sliced is shared until here
     LIMBER_ASSIGN(const Tensor tensor, part.params->get(name));
     LIMBER_ASSIGN(Tensor own, copy_of(tensor));
     part.params->set(name, std::move(own));
   }
-  LIMBER_ASSIGN(part.training, make_training(filled.graph, part.params));
+  LIMBER_ASSIGN(part.training, make_training(filled.graph, part.whole, part.params));
   if (parts_.size() == kMaxParts) parts_.pop_back();
   parts_.push_front(std::move(part));
   return &parts_.front();
@@ -201,6 +203,7 @@ Status PartTraining::take_all(const Cut& cut, Part& part) {
   };
   for (const std::string& name : part.training->trained()) {
     LIMBER_TRY(take_one(name, name));
+    if (part.whole) continue;
     for (const std::string& state : optimizer_state(name)) {
       if (part.params->contains(state)) LIMBER_TRY(take_one(state, name));
     }
@@ -219,16 +222,9 @@ Status PartTraining::put_all(const Cut& cut, const Part& part) {
   };
   for (const std::string& name : part.training->trained()) {
     LIMBER_TRY(put_one(name, name));
+    if (part.whole) continue;
     for (const std::string& state : optimizer_state(name)) {
       if (part.params->contains(state)) LIMBER_TRY(put_one(state, name));
-    }
-  }
-  if (cut.kept.tensors.empty()) {  // everything was kept
-    const Graph& prepared = part.training->prepared();
-    for (const Output& o : prepared.outputs()) {
-      if (o.into == kNoValue) continue;
-      const std::string& name = prepared.value(o.into).name;
-      LIMBER_TRY(put_one(name, name));
     }
   }
   model_.weights->mark_changed(changed);
@@ -238,7 +234,7 @@ Status PartTraining::put_all(const Cut& cut, const Part& part) {
 Result<float> PartTraining::step(std::span<const std::vector<int64_t>> units, const Tensor& images,
                                  const Tensor& targets, double rate) {
   LIMBER_ASSIGN(const Cut cut, make_cut(units));
-  LIMBER_ASSIGN(Part* const part, part_for(cut.filled));
+  LIMBER_ASSIGN(Part* const part, part_for(cut));
   LIMBER_TRY(take_all(cut, *part));
   TrainingSession& training = *part->training;
   LIMBER_ASSERT(images.bytes() == training.images().bytes() && targets.bytes() == training.targets().bytes());

@@ -23,6 +23,10 @@ struct PartOptions {
 // network over them, normalised by the batch, and puts them back: what is dropped stays to the bit, and a
 // step costs what the small network costs. Numbers of channels that kernels are slow for are filled up with
 // channels of zeros, which change nothing. Cuts of one size share a plan. Use from one thread.
+//
+// A step that keeps all units is not like the others: it normalises by the running statistics, which no step
+// moves, and what its optimiser knows is its own. So the whole is trained as what answers with all filters
+// on.
 class PartTraining {
  public:
   // Weights, and the state of the optimiser beside them, are those of `model`, whose graph is the master's.
@@ -30,7 +34,7 @@ class PartTraining {
                                                       const PartOptions& options);
 
   // `units`: one list for each of the master's groups. `targets` f32[batch, classes]: what the answers should
-  // be, rows sum to 1. Only a step that keeps all units moves running statistics. Returns the loss before.
+  // be, rows sum to 1. Returns the loss before.
   // REQUIRES: images and targets of the batch
   Result<float> step(std::span<const std::vector<int64_t>> units, const Tensor& images, const Tensor& targets,
                      double rate);
@@ -39,7 +43,8 @@ class PartTraining {
 
  private:
   struct Part {
-    uint64_t key = 0;  // of its graph
+    uint64_t key = 0;    // of its graph
+    bool whole = false;  // it keeps all units
     std::shared_ptr<Parameters> params;
     std::unique_ptr<TrainingSession> training;
   };
@@ -49,8 +54,8 @@ class PartTraining {
     SlicedGraph kept, filled;  // the units, and these with others whose place zeros take
   };
   Result<Cut> make_cut(std::span<const std::vector<int64_t>> units) const;
-  Result<Part*> part_for(const SlicedGraph& filled);
-  Result<std::unique_ptr<TrainingSession>> make_training(const Graph& graph,
+  Result<Part*> part_for(const Cut& cut);
+  Result<std::unique_ptr<TrainingSession>> make_training(const Graph& graph, bool whole,
                                                          std::shared_ptr<Parameters> params) const;
   Status take_all(const Cut& cut, Part& part);
   Status put_all(const Cut& cut, const Part& part);

@@ -11,7 +11,6 @@
 #include "adapt/master/part_training.h"
 #include "adapt/master/relevance.h"
 #include "adapt/master/spread_gates.h"
-#include "adapt/master/statistics.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "passes/classifier.h"
@@ -73,13 +72,12 @@ class MasterTrainer {
 
   Result<MasterTrained> run() {
     LIMBER_TRY(prepare());
-    LIMBER_ASSIGN(const auto loader, Loader::make(data_, loader_options(true)));
+    LIMBER_ASSIGN(const auto loader, Loader::make(data_, loader_options()));
     bool more = true;
     for (uint64_t epoch = 0; more; ++epoch) {
       LIMBER_TRY(loader->start_epoch(epoch));
       LIMBER_ASSIGN(more, run_epoch(*loader));
     }
-    LIMBER_TRY(measure_own_statistics());
     done_.seconds = seconds();
     if (options_.save) LIMBER_TRY(options_.save(done_.seconds));
     return done_;
@@ -97,7 +95,7 @@ class MasterTrainer {
   }
   bool ends() const { return over() >= 1 || (options_.stop != nullptr && options_.stop->load()); }
 
-  LoaderOptions loader_options(bool training) const {
+  LoaderOptions loader_options() const {
     LoaderOptions how;
     how.batch = options_.batch;
     how.seed = options_.seed + static_cast<uint64_t>(options_.seconds_before);  // other batches than before
@@ -105,7 +103,7 @@ class MasterTrainer {
     how.threads = model_.threads;
     how.drop_last = true;
     how.input = options_.input;
-    how.augment = training;
+    how.augment = true;
     how.augmentation = options_.augmentation;
     how.on_bad_image = options_.on_bad_image;
     return how;
@@ -216,13 +214,6 @@ class MasterTrainer {
     if (!options_.save || seconds() - saved_ < options_.save_every) return {};
     saved_ = seconds();
     return options_.save(saved_);
-  }
-
-  // Those of everything on, with images as they are.
-  Status measure_own_statistics() {
-    LIMBER_ASSIGN(const auto loader, Loader::make(data_, loader_options(false)));
-    LIMBER_ASSIGN(const std::vector<Tensor> batches, statistics_images(*loader));
-    return measure_statistics(model_, batches);
   }
 
   const AdaptedModel& model_;

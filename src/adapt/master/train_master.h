@@ -52,7 +52,7 @@ struct MasterTrained {
 // A batch is answered by the original once. Then the whole master learns from it, and after it a network that
 // keeps a share of every channel group, drawn anew for each batch: a unit is kept or dropped everywhere at
 // once, as slice_channels() does it. Which units are kept a few images of the batch decide, by their
-// relevance. The running statistics of the whole are measured anew at the end.
+// relevance. The running statistics of the whole stay as they came.
 //
 // Gates that are all open are given an order first (spread_gates).
 // kInvalidArgument when the model is no classifier, or the data have fewer images than a batch.

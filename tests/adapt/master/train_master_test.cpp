@@ -135,7 +135,7 @@ TEST(TrainMaster, GoesOnFromGatesThatAreNotOpen) {
   how.rate = 1e-12;
   ASSERT_TRUE(train_master(model, original, stripes(64, 1), how).ok());
   EXPECT_EQ(before.at("gate/first/weight"), test::bytes_of(*model.weights)["gate/first/weight"]);
-  EXPECT_NE(before.at("stem.mean"), test::bytes_of(*model.weights)["stem.mean"]) << "measured anew";
+  EXPECT_TRUE(before.at("stem.mean") == test::bytes_of(*model.weights)["stem.mean"]) << "of the whole: stays";
 }
 
 TEST(TrainMaster, RefusesWhatCannotWork) {
