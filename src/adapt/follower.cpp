@@ -20,7 +20,7 @@ constexpr size_t kLeastWatched = 40;
 
 const char* follow_name(FollowKind kind) {
   constexpr const char* kNames[] = {"alarm",       "domain",   "adapted", "rejected",
-                                    "rolled back", "returned", "failed"};
+                                    "rolled back", "returned", "failed",  "reset"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -89,6 +89,7 @@ Status Follower::begin(int64_t domain) {
   start_over();
   tell(FollowKind::kDomain, "the stream says so");
   LIMBER_TRY(strategy_->enter(domain));
+  begun_weights_ = last_weights_;
   return remodels() ? Status() : go_on_from(source_weights_);
 }
 
@@ -215,6 +216,7 @@ Status Follower::begin_anew(const DriftAlarm& alarm) {
   event.since = alarm.since;
   if (!options_.guarded) return {};
   start_over();
+  begun_weights_ = last_weights_;
   return remodels() ? Status() : go_on_from(source_weights_);
 }
 
@@ -278,7 +280,14 @@ Status Follower::watch(const Look& look, std::span<const Frame> frames, const st
   tell(FollowKind::kRolledBack, verdict.reason);
   std::erase(accepted_, answering_.net);
   answer_as_it_came();
-  return remodels() ? Status() : go_on_from(source_weights_);
+  return take_back();
+}
+
+// What this visit taught was not worth it.
+Status Follower::take_back() {
+  if (!remodels()) return go_on_from(source_weights_);
+  LIMBER_TRY(strategy_->forget(domain()));
+  return go_on_from(begun_weights_);
 }
 
 // --- learning ----------------------------------------------------------------------------------------------
@@ -313,9 +322,10 @@ Status Follower::learn() {
   const double judged = now_seconds();
   LIMBER_ASSIGN(Runner learnt,
                 candidate(fmt::format("{} after {} frames", strategy_->name(), counts_.frames)));
+  const size_t verdict = events_.size();
   LIMBER_TRY(settle_on(std::move(learnt)));
   counts_.judging_s += now_seconds() - judged;
-  events_.back().seconds = now_seconds() - began;
+  events_[verdict].seconds = now_seconds() - began;
   return {};
 }
 
@@ -402,7 +412,19 @@ Status Follower::accept(Runner learnt, const std::string& reason) {
   LIMBER_ASSIGN(last_weights_, model_.weights->snapshot());
   remember(learnt.net);
   answer_with(std::move(learnt));
-  return {};
+  return options_.guarded && remodels() ? judge_master() : Status();
+}
+
+// It is what networks for all other domains will be cut from.
+Status Follower::judge_master() {
+  LIMBER_ASSIGN(const Footing footing,
+                footing_on_source({model_.graph, last_weights_, "the master"}, *original_.answerer));
+  if (footing.accuracy >= original_.footing.accuracy - options_.guard.master_loss) return {};
+  tell(FollowKind::kReset,
+       fmt::format(
+           "the master knows {:.1f} % of the kept source images, as it came {:.1f} %: as it came again",
+           100 * footing.accuracy, 100 * original_.footing.accuracy));
+  return go_on_from(source_weights_);
 }
 
 Status Follower::reject(const std::string& reason) {

@@ -45,6 +45,7 @@ enum class FollowKind : uint8_t {
   kRolledBack,  // what answered was found to be worse than the model as it came, which answers again
   kReturned,    // what was accepted in this domain before answers again; of the source: the model as it came
   kFailed,      // the strategy could not learn
+  kReset,       // what was written into the master made it forget the source: it is as it came again
 };
 const char* follow_name(FollowKind kind);  // "alarm"
 
@@ -184,7 +185,9 @@ class Follower {
   Result<Runner> candidate(std::string name);
   Status settle_on(Runner learnt);
   Status accept(Runner learnt, const std::string& reason);
+  Status judge_master();
   Status reject(const std::string& reason);
+  Status take_back();
   Result<Runner> runner_of(std::shared_ptr<const Net> net);
   Result<Footing> footing_on_source(const Net& net, const Answerer& over);
   AccuracyEstimate estimate_original(std::span<const Frame> frames, const Logits& logits) const;
@@ -210,7 +213,7 @@ class Follower {
   FollowerOptions options_;
   Guard guard_;
   WeightSnapshot source_weights_;
-  WeightSnapshot last_weights_, begun_weights_;  // that the strategy goes on from, and began anew from
+  WeightSnapshot last_weights_, begun_weights_;  // that the strategy goes on from, and began this visit from
   Runner original_, answering_;                  // the second is empty while the model as it came answers
 
   std::vector<float> waiting_;  // pixels to learn from

@@ -103,6 +103,7 @@ Status check(const GuardOptions& options) {
   LIMBER_TRY(share("most_loss", options.most_loss));
   LIMBER_TRY(share("doubt_share", options.doubt_share));
   LIMBER_TRY(share("source_loss", options.source_loss));
+  LIMBER_TRY(share("master_loss", options.master_loss));
   LIMBER_TRY(share("sure_agreement", options.sure_agreement));
   return share("least_variety", options.least_variety);
 }

@@ -41,6 +41,7 @@ struct GuardOptions {
   // images, knows them by heart; the others alone then say what it is worth.
   double by_heart = 0.05;
   double source_loss = 0.05;    // of the kept source images, that a candidate may know less
+  double master_loss = 0.02;    // the same of a master that candidates write into: all others come from it
   double sure_agreement = 0.5;  // with the model as it came, on images that it is sure of
   double least_variety = 0.5;   // of classes a candidate predicts, by that of the model as it came
 };

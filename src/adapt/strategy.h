@@ -61,6 +61,10 @@ class Strategy {
   // comes for first is gone.
   virtual Status keep() { return {}; }
 
+  // What was kept of this domain turned out to be worse than what the strategy was made for: it is met as one
+  // that is new the next time.
+  virtual Status forget(int64_t /*domain*/) { return {}; }
+
   // The caller has set the weights to other values (those of the source, or a snapshot that was better): what
   // the strategy keeps beside them (optimiser state, running means, counters) starts again.
   virtual Status reset() = 0;

@@ -160,6 +160,15 @@ Status Surrogate::reset() {
   return recall();
 }
 
+Status Surrogate::forget(int64_t domain) {
+  if (domain == domain_) {
+    current_.reset();
+    cut_due_ = true;
+  }
+  kept_at_.erase(domain);
+  return domains_.erase(domain) > 0 ? save() : Status();
+}
+
 FilterValues Surrogate::gates_of(const GateReading& reading) const {
   FilterValues gates = options_.relevance == RelevanceKind::kHardestGates ? hardest_gates(reading, plain_)
                                                                           : mean_gates(reading, plain_);

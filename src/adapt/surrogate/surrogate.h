@@ -58,6 +58,8 @@ class Surrogate : public Strategy {
   const AdaptedModel* remodelled() const override { return current_ ? &current_->network.model : &master_; }
   // The master takes what was learnt last, the domain remembers it, and both are saved.
   Status keep() override;
+  // The domain's next window gets a new surrogate; the master keeps what it took.
+  Status forget(int64_t domain) override;
   // What was learnt since the last keep() is forgotten; the domain goes on from what it remembers. The master
   // has the weights that the caller gave it.
   Status reset() override;

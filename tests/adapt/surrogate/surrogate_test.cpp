@@ -1,6 +1,7 @@
 #include "adapt/surrogate/surrogate.h"
 
 #include "tests/adapt/surrogate/master_case.h"
+#include "tests/data/files.h"
 
 namespace limber::adapt {
 namespace {
@@ -160,6 +161,22 @@ TEST(Surrogate, ASecondVisitBeginsWhereTheFirstEnded) {
   learn(*surrogate, 3);
   EXPECT_NE(model_bytes(*surrogate->remodelled()), first);
   EXPECT_EQ(print(surrogate->remodelled()->graph), graph) << "a known domain is not cut again";
+}
+
+TEST(Surrogate, ADomainThatIsForgottenIsMetAnew) {
+  const Folder folder;
+  SurrogateOptions options = some_options();
+  options.folder = folder / "state";
+  for (const char* process : {"first", "second"}) {
+    const auto surrogate = make(gated_model(), options);
+    ASSERT_TRUE(surrogate->enter(3).ok());
+    EXPECT_FALSE(find_gates(surrogate->remodelled()->graph).empty()) << process << ": nothing is known";
+    learn(*surrogate, 1);
+    ASSERT_TRUE(surrogate->keep().ok());
+    EXPECT_TRUE(find_gates(surrogate->remodelled()->graph).empty());
+    ASSERT_TRUE(surrogate->forget(3).ok());
+    EXPECT_FALSE(find_gates(surrogate->remodelled()->graph).empty()) << process << ": the master answers";
+  }
 }
 
 TEST(Surrogate, OfTooManyDomainsTheOldestAreForgotten) {
