@@ -52,7 +52,8 @@ class World:
     source: str  # data to train on, below the data folder
     stream: str  # {images} is how many frames each visit has
     data: str  # settings of the stream
-    visits: int
+    augmentation: tuple[str, ...] = ("--flip", "0.5", "--padding", "4")
+    trained: bool = True  # on the source; else it is first, for a fifth of the time that masters are made in
 
 
 WORLDS = (
@@ -62,7 +63,6 @@ WORLDS = (
         "cifar10",
         ",".join(f"{family}@{strength}*{{frames}}" for strength in (3, 5) for family in FAMILIES),
         "data={data}/cifar10",
-        30,
     ),
     World(
         "digits",
@@ -70,7 +70,17 @@ WORLDS = (
         "digits/svhn",
         "mnist*{frames},usps*{frames}",
         "data={data}/digits/svhn;data.mnist=idx:{data}/digits/mnist;data.usps=idx:{data}/digits/usps;rounds=5",
-        10,
+        ("--padding", "4"),
+    ),
+    World(
+        "pacs",
+        "mobilenetv2-tiny",
+        "pacs-96/photo",
+        "art*{frames},cartoon*{frames},sketch*{frames}",
+        "data={data}/pacs-96/photo;data.art={data}/pacs-96/art_painting;data.cartoon={data}/pacs-96/cartoon;"
+        "data.sketch={data}/pacs-96/sketch;rounds=3",
+        ("--flip", "0.5", "--min-area", "0.5"),
+        trained=False,
     ),
 )
 
@@ -104,13 +114,37 @@ class Bench:
             done.touch()
         return path
 
+    def training(self, world: World) -> list[str]:
+        """Returns what both kinds of training say of images."""
+        return ["--data", str(adapting.DATA / world.source), *adapting.PIXELS, *world.augmentation]
+
+    def trained(self, name: str, start: Path, seconds: float, *words: str) -> Path:
+        """Returns a network that all of `start` was trained into for so long."""
+        run = self.work / f"{name}-run"
+
+        def train(path: Path) -> None:
+            shutil.rmtree(run, ignore_errors=True)
+            how = ["--batch", "128", "--time", f"{seconds:.0f}s", "--strategy", "full", *words]
+            how += ["--threads", str(self.arguments.threads), "-o", str(run)]
+            adapting.call([str(self.limber), "train", str(start), *how])
+            adapting.call([str(self.limber), "export", str(run), "-o", str(path)])
+
+        return self.made(f"{name}-{seconds:.0f}s.onnx", train)
+
+    def start(self, world: World) -> Path:
+        """Returns the network that knows the source."""
+        model = adapting.model(world.model)
+        if world.trained:
+            return model
+        return self.trained(f"{world.name}-start", model, self.seconds / 5, *self.training(world), "--lr", "0.01")
+
     def master(self, world: World) -> Path:
-        words = ["--data", str(adapting.DATA / world.source), *adapting.PIXELS, "--flip", "0.5", "--padding", "4"]
+        words = self.training(world)
         words += ["--batch", "64", "--budget", f"{self.seconds:.0f}s", "--threads", str(self.arguments.threads)]
         return self.made(
-            f"master-{world.model}-{self.seconds:.0f}s",
+            f"master-{world.name}-{self.seconds:.0f}s",
             lambda path: adapting.call(
-                [str(self.limber), "elastify", str(adapting.model(world.model)), "--gates", *words, "-o", str(path)]
+                [str(self.limber), "elastify", str(self.start(world)), "--gates", *words, "-o", str(path)]
             ),
         )
 
@@ -118,26 +152,16 @@ class Bench:
         """Returns the network with its largest channels, as many as leave it the surrogate's operations; not trained."""
         size = f"{self.arguments.size:.0%}"
         return self.made(
-            f"pruned-{world.model}-{size[:-1]}.onnx",
+            f"pruned-{world.name}-{size[:-1]}.onnx",
             lambda path: adapting.call(
-                [str(self.limber), "export", str(adapting.model(world.model)), "--operations", size, "-o", str(path)]
+                [str(self.limber), "export", str(self.start(world)), "--operations", size, "-o", str(path)]
             ),
         )
 
     def small(self, world: World) -> Path:
         """Returns the same, trained on the source for as long as the master was."""
-        start = self.pruned(world)
-        run = self.work / f"small-{world.model}-run"
-
-        def train(path: Path) -> None:
-            shutil.rmtree(run, ignore_errors=True)
-            words = ["--data", str(adapting.DATA / world.source), *adapting.PIXELS, "--flip", "0.5", "--padding", "4"]
-            words += ["--batch", "128", "--lr", "0.05", "--time", f"{self.seconds:.0f}s", "--strategy", "full"]
-            words += ["--threads", str(self.arguments.threads), "-o", str(run)]
-            adapting.call([str(self.limber), "train", str(start), *words])
-            adapting.call([str(self.limber), "export", str(run), "-o", str(path)])
-
-        return self.made(f"small-{world.model}-{self.seconds:.0f}s.onnx", train)
+        words = [*self.training(world), "--lr", "0.05"]
+        return self.trained(f"small-{world.name}-{self.arguments.size:.0%}"[:-1], self.pruned(world), self.seconds, *words)
 
     def stream(self, world: World, frames: int) -> str:
         text = world.stream.format(frames=frames) + ";" + world.data.format(data=adapting.DATA)
@@ -180,7 +204,7 @@ def measure_domains(bench: Bench, world: World) -> dict[str, Any]:
     for method in ("bn", "tent", "shot-im"):
         row("pruned", bench.pruned(world), method)
     for method in ("none", "bn", "tent", "shot-im", *(() if bench.quick else ("shot",))):
-        row("large", adapting.model(world.model), method)
+        row("large", bench.start(world), method)
     return {"frames": frames, "rows": rows, **compare_rows(rows)}
 
 
