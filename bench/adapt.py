@@ -79,7 +79,7 @@ WORLDS = (
         "art*{frames},cartoon*{frames},sketch*{frames}",
         "data={data}/pacs-96/photo;data.art={data}/pacs-96/art_painting;data.cartoon={data}/pacs-96/cartoon;"
         "data.sketch={data}/pacs-96/sketch;rounds=3",
-        ("--flip", "0.5", "--min-area", "0.5"),
+        ("--flip", "0.5", "--padding", "8"),
         trained=False,
     ),
 )
