@@ -55,10 +55,12 @@ void print_ready(const ServeCommand& command, const Serving& serving) {
   std::fflush(stdout);
 }
 
-void print_adaptation(const Followed& followed) {
+void print_adaptation(const ServeOutcome::Adaptation& adaptation) {
+  const Followed& followed = *adaptation.followed;
   fmt::print(
-      "{}: {} images looked at, {} changes of domain; {} adaptations, {} refused, {} taken back, {} failed\n",
-      followed.method, followed.seen, followed.domains, followed.adapted, followed.rejected,
+      "{}, {}: {} images looked at, {} changes of domain; {} adaptations, {} refused, {} taken back, {} "
+      "failed\n",
+      adaptation.model, followed.method, followed.seen, followed.domains, followed.adapted, followed.rejected,
       followed.rolled_back, followed.failed);
   if (followed.estimate)
     fmt::print("answers by '{}', about {} right\n", followed.net.empty() ? "as it came" : followed.net,
@@ -77,11 +79,13 @@ void print_outcome(const ServeOutcome& outcome) {
                fmt::format("{}", one.totals.all_refused()), fmt::format("{}", one.totals.late),
                fmt::format("{}", one.totals.switches)});
   fmt::print("{}served for {}\n", table.text(), show_seconds(outcome.seconds));
-  if (outcome.adaptation != nullptr) print_adaptation(*outcome.adaptation);
+  for (const ServeOutcome::Adaptation& one : outcome.adaptations) print_adaptation(one);
 }
 
-Json adaptation_json(const Followed& followed) {
-  Json out = Json::object({{"method", followed.method},
+Json adaptation_json(const ServeOutcome::Adaptation& adaptation) {
+  const Followed& followed = *adaptation.followed;
+  Json out = Json::object({{"model", adaptation.model},
+                           {"method", followed.method},
                            {"state", followed.state},
                            {"net", followed.net},
                            {"seen", followed.seen},
@@ -110,7 +114,7 @@ std::string outcome_json(const ServeOutcome& outcome) {
                          {"switches", one.totals.switches}});
   };
   Json out = Json::object({{"seconds", outcome.seconds}, {"models", Json::list(outcome.models, model)}});
-  if (outcome.adaptation != nullptr) out.set("adaptation", adaptation_json(*outcome.adaptation));
+  if (!outcome.adaptations.empty()) out.set("adaptations", Json::list(outcome.adaptations, adaptation_json));
   return out.line();
 }
 

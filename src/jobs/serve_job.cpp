@@ -172,19 +172,23 @@ Result<std::shared_ptr<const Dataset>> open_adapt_data(const ServeJobOptions& jo
 }
 
 Result<std::unique_ptr<BackgroundAdapt>> start_adapting(const ServeJobOptions& job,
+                                                        const ServedFolder& folder,
                                                         const std::shared_ptr<const Dataset>& source,
                                                         ModelServer& server, ServeLog* log,
                                                         const JobControl& control) {
   if (source == nullptr || control.stop_asked()) return std::unique_ptr<BackgroundAdapt>();
-  return BackgroundAdapt::start(job, source, server, control,
-                                [log](const FollowedRecord& event, double time) {
-                                  if (log != nullptr) log->add(event, time);
-                                });
+  BackgroundAdaptOptions options{folder.names()[0], job.adapt, job, source, {}, {}};
+  options.share = std::make_shared<CoreShare>(job.adapt.share * available_cores());
+  if (log != nullptr)
+    options.tell = [log](const FollowedRecord& event, double time) { log->add(event, time); };
+  return BackgroundAdapt::start(options, server, control);
 }
 
-std::shared_ptr<const Followed> followed_in(const ModelServer& server) {
-  const auto models = server.models();
-  return models.size() == 1 ? models[0].second->followed() : nullptr;
+std::vector<ServeOutcome::Adaptation> adaptations_in(const ModelServer& server) {
+  std::vector<ServeOutcome::Adaptation> all;
+  for (const auto& [name, model] : server.models())
+    if (auto followed = model->followed()) all.push_back({name, std::move(followed)});
+  return all;
 }
 
 // Together: neither takes requests while the other waits for its last ones.
@@ -278,7 +282,7 @@ Result<ServeOutcome> run_serve(const ServeJobOptions& job, const JobControl& con
   const JobControl behind{.observer = &notes, .stop = control.stop};
   std::optional<BackgroundSearch> search;
   if (!job.search.data.empty()) search.emplace(job, *folder, server, behind);
-  LIMBER_ASSIGN(auto adapting, start_adapting(job, source_images, server, log.get(), behind));
+  LIMBER_ASSIGN(auto adapting, start_adapting(job, *folder, source_images, server, log.get(), behind));
   if (on_ready && !control.stop_asked()) {
     Serving serving{
         http->port(), http->metrics_port(), grpc != nullptr ? grpc->port() : 0, {}, now_seconds() - start};
@@ -294,9 +298,9 @@ Result<ServeOutcome> run_serve(const ServeJobOptions& job, const JobControl& con
   adapting.reset();
   stop_both(*http, grpc.get(), job.grace_s);
   if (log != nullptr) add_last_switches(server, *log);
-  const auto adaptation = followed_in(server);
+  auto adaptations = adaptations_in(server);
   server.drain();
-  const ServeOutcome outcome{server.served(), now_seconds() - start, adaptation};
+  const ServeOutcome outcome{server.served(), now_seconds() - start, std::move(adaptations)};
   notes.say_to(control);
   if (log != nullptr) LIMBER_TRY(log->finish(outcome));
   return outcome;

@@ -39,7 +39,11 @@ Status check(const ServeJobOptions& job);
 struct ServeOutcome {
   std::vector<ModelServer::Served> models;
   double seconds = 0;
-  std::shared_ptr<const Followed> adaptation;  // of the only model; null: none
+  struct Adaptation {
+    std::string model;
+    std::shared_ptr<const Followed> followed;  // not null
+  };
+  std::vector<Adaptation> adaptations;  // of models that adapt, by name
 };
 
 // What a server is while it runs, for who started it: called once it is ready.

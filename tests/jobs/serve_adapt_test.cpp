@@ -1,4 +1,6 @@
 // A server whose model adapts, as whoever asks it sees it.
+#include "jobs/serve_adapt.h"
+
 #include "record/record_file.h"
 #include "record/serve_records.h"
 #include "tests/jobs/served.h"
@@ -73,8 +75,9 @@ TEST(ServeAdapt, LearnsFromWhatItIsAskedAndTellsOfIt) {
   const auto outcome = server.stop();
   ASSERT_TRUE(outcome.ok()) << outcome.status().message();
   EXPECT_EQ(outcome->models[0].totals.all_refused(), 0U);
-  ASSERT_NE(outcome->adaptation, nullptr);
-  EXPECT_GE(outcome->adaptation->adapted, 1U);
+  ASSERT_EQ(outcome->adaptations.size(), 1U);
+  EXPECT_EQ(outcome->adaptations[0].model, "tinted");
+  EXPECT_GE(outcome->adaptations[0].followed->adapted, 1U);
 
   const auto records = read_records(job.record);
   ASSERT_TRUE(records.ok()) << records.status().message();
@@ -83,6 +86,14 @@ TEST(ServeAdapt, LearnsFromWhatItIsAskedAndTellsOfIt) {
     if (line.is<FollowedRecord>()) events.push_back(line.as<FollowedRecord>()->event);
   EXPECT_NE(std::find(events.begin(), events.end(), "alarm"), events.end());
   EXPECT_NE(std::find(events.begin(), events.end(), "adapted"), events.end());
+}
+
+TEST(CoreShare, WhatAllUseTogetherIsWaitedFor) {
+  CoreShare share(0.5);
+  EXPECT_EQ(share.use(1, 100), 2) << "a second of a core is two of half a core";
+  EXPECT_EQ(share.use(1, 101), 3) << "half a second of the first is paid for";
+  EXPECT_EQ(share.use(0, 104), 0);
+  EXPECT_EQ(share.use(0.5, 200), 1) << "what was not used is not kept";
 }
 
 TEST(ServeAdapt, BeginsAnewWithAModelThatIsLoadedAnew) {
