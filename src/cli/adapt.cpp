@@ -10,7 +10,7 @@
 #include "cli/image_arguments.h"
 #include "cli/options.h"
 #include "cli/table.h"
-#include "cli/units.h"
+#include "base/units.h"
 #include "jobs/adapt_job.h"
 #include "jobs/engine.h"
 #include "jobs/json.h"

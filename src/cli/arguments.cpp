@@ -17,7 +17,7 @@
 #include "cli/completion.h"
 #include "cli/description.h"
 #include "cli/say.h"
-#include "cli/units.h"
+#include "base/units.h"
 #include "jobs/engine.h"
 #include "jobs/version.h"
 

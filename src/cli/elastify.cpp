@@ -10,7 +10,7 @@
 #include "cli/options.h"
 #include "cli/say.h"
 #include "cli/table.h"
-#include "cli/units.h"
+#include "base/units.h"
 #include "jobs/elastify_job.h"
 #include "jobs/json.h"
 #include "jobs/master_job.h"

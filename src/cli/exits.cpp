@@ -8,7 +8,7 @@
 #include "cli/image_arguments.h"
 #include "cli/options.h"
 #include "cli/say.h"
-#include "cli/units.h"
+#include "base/units.h"
 
 namespace limber {
 namespace {

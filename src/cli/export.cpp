@@ -2,7 +2,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/options.h"
-#include "cli/units.h"
+#include "base/units.h"
 #include "jobs/export_job.h"
 #include "jobs/json.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "cli/options.h"
-#include "cli/units.h"
+#include "base/units.h"
 
 namespace limber {
 namespace {

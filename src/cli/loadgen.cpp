@@ -7,7 +7,7 @@
 #include "cli/elastic_arguments.h"
 #include "cli/image_arguments.h"
 #include "cli/table.h"
-#include "cli/units.h"
+#include "base/units.h"
 #include "jobs/json.h"
 #include "jobs/loadgen_job.h"
 

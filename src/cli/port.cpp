@@ -8,7 +8,7 @@
 #include "cli/say.h"
 #include "cli/table.h"
 #include "cli/train_arguments.h"
-#include "cli/units.h"
+#include "base/units.h"
 #include "jobs/json.h"
 #include "jobs/port_job.h"
 

@@ -7,7 +7,7 @@
 #include "cli/options.h"
 #include "cli/say.h"
 #include "cli/table.h"
-#include "cli/units.h"
+#include "base/units.h"
 #include "jobs/json.h"
 #include "jobs/search_job.h"
 

@@ -8,7 +8,7 @@
 #include "cli/options.h"
 #include "cli/say.h"
 #include "cli/table.h"
-#include "cli/units.h"
+#include "base/units.h"
 #include "jobs/adapt_strategies.h"
 #include "jobs/json.h"
 #include "jobs/serve_job.h"
