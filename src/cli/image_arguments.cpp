@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "cli/options.h"
 #include "base/units.h"
+#include "cli/options.h"
 
 namespace limber {
 namespace {

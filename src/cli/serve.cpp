@@ -2,13 +2,14 @@
 #include <fmt/format.h>
 
 #include "base/show.h"
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/image_arguments.h"
 #include "cli/options.h"
 #include "cli/say.h"
+#include "cli/signals.h"
 #include "cli/table.h"
-#include "base/units.h"
 #include "jobs/adapt_strategies.h"
 #include "jobs/json.h"
 #include "jobs/serve_job.h"
@@ -125,6 +126,8 @@ Result<int> serve(ServeCommand& command) {
     job.serving.governor.limits.accuracy = command.min_accuracy;
     job.serving.least_share = 0;
   }
+  if (job.model.empty() && job.apps.empty())
+    return usage_error(invalid("serve what? Expected a MODEL, or --apps FILE"));
   job.serving.queue_limit = static_cast<size_t>(command.queue);
   job.serving.warm_limit = static_cast<size_t>(command.warm);
   job.http.port = static_cast<uint16_t>(command.http_port);
@@ -132,7 +135,9 @@ Result<int> serve(ServeCommand& command) {
   job.grpc.port = static_cast<uint16_t>(std::max(0, command.grpc_port));
   if (command.access_log == LogFormat::kJson)
     job.http.access_log = [](const HttpAccess& access) { say("{}\n", format_access(access)); };
+  if (const Status wrong = check(job); !job.apps.empty() && !wrong.ok()) return usage_error(wrong);
   ConsoleControl console;
+  if (!job.apps.empty()) job.read_apps_again = &count_hangups();
   auto outcome = run_serve(job, console.control, [&](const Serving& serving) {
     console.console.clear();
     print_ready(command, serving);
@@ -199,8 +204,10 @@ void add_adapting(Arguments& arguments, ServeCommand& o) {
   arguments.parsed("--adapt-operations", "PERCENT",
                    "Of a surrogate: its operations, by those of the model it is cut from; default 25%",
                    [&](const std::string& text) { return parse_share(text, adapt.settings.operations); });
-  arguments.parsed("--adapt-share", "PERCENT", "Of the cores, at most, for looking and learning; default 25%",
-                   [&](const std::string& text) { return parse_share(text, adapt.share); });
+  arguments.parsed(
+      "--adapt-share", "PERCENT",
+      "Of the cores, at most, for looking and learning, of all applications together; default 25%",
+      [&](const std::string& text) { return parse_share(text, adapt.share); });
 }
 
 void add_transport(Arguments& arguments, ServeCommand& o) {
@@ -243,8 +250,11 @@ void add_serve(CommandLine& line) {
   arguments.text(
       "model", o.job.model, "MODEL",
       "Folder that 'limber elastify' made, ONNX file, folder of a training, builtin:NAME, or a folder of "
-      "models (NAME/VERSION/model.onnx)",
-      Arguments::Need::kRequired);
+      "models (NAME/VERSION/model.onnx)");
+  arguments.text(
+      "--apps", o.job.apps, "FILE",
+      "Instead of MODEL: several applications as this file names them (TOML), which share the time "
+      "for learning; read again when it changes and on SIGHUP");
   arguments.flag("--json", o.json, "One line of JSON when it is ready, one with the totals when it ends");
   arguments.text("--name", o.job.name, "NAME",
                  "What clients call the model; default the name of its file or folder");
@@ -269,6 +279,7 @@ void add_serve(CommandLine& line) {
       "  limber serve elastic --latency 15ms\n"
       "  limber serve builtin:resnet8\n"
       "  limber serve model.onnx --preprocess imagenet --adapt bn --adapt-data photos\n"
+      "  limber serve --apps apps.toml --adapt-share 50%\n"
       "  limber serve models --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem --token-file token");
 }
 

@@ -67,7 +67,7 @@ BackgroundAdapt::~BackgroundAdapt() {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
-  stopped_.notify_all();
+  changed_.notify_all();
   if (thread_.joinable()) thread_.join();
   options_.share->leave();
 }
@@ -91,16 +91,53 @@ Result<std::unique_ptr<FollowedModel>> BackgroundAdapt::follow(const std::shared
 // False when all is over.
 bool BackgroundAdapt::rest(double seconds) {
   std::unique_lock lock(mutex_);
-  return !stopped_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return stop_; });
+  return !changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return stop_; });
+}
+
+bool BackgroundAdapt::wait_for_turn() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return stop_ || turn_ || !wish_.learning; });
+  return !stop_;
+}
+
+void BackgroundAdapt::count_learning(double seconds) {
+  const std::lock_guard lock(mutex_);
+  if (wish_.learning) wish_.learnt_s += seconds;
 }
 
 bool BackgroundAdapt::go_on() {
   const double used = thread_cpu_seconds();
   const double more = (used - std::exchange(used_, used)) * settings_.threads;
+  count_learning(more);
   if (!rest(options_.share->use(more, now_seconds()))) return false;
-  while (somebody_waits())
+  while (true) {
+    if (options_.by_turns && !wait_for_turn()) return false;
+    if (!somebody_waits()) return true;
     if (!rest(kQueue_s)) return false;
-  return true;
+  }
+}
+
+BackgroundAdapt::Wish BackgroundAdapt::wish() const {
+  const std::lock_guard lock(mutex_);
+  return wish_;
+}
+
+void BackgroundAdapt::give_turn(bool turn) {
+  {
+    const std::lock_guard lock(mutex_);
+    turn_ = turn;
+  }
+  changed_.notify_all();
+}
+
+void BackgroundAdapt::wish_for(const Wish& wish) {
+  bool news = false;
+  {
+    const std::lock_guard lock(mutex_);
+    news = wish.adapts != wish_.adapts || wish.due != wish_.due || wish.learning != wish_.learning;
+    wish_ = wish;
+  }
+  if (news && options_.changed) options_.changed();
 }
 
 void BackgroundAdapt::work() {
@@ -121,22 +158,32 @@ void BackgroundAdapt::work() {
     control_.note(NoteKind::kWarning, fmt::format("{} adapts no more: {}", options_.model, status.message()));
     if (followed != nullptr) followed->give_up(status);
     given_up = served;
+    wish_for({.adapts = false});
   }
 }
 
 Status BackgroundAdapt::run(std::unique_ptr<FollowedModel>& followed,
                             const std::shared_ptr<ServedModel>& model, bool& studied) {
   if (followed == nullptr || !followed->is(model)) {
+    wish_for({});
     LIMBER_ASSIGN(followed, follow(model));
   }
   if (!studied) {
     LIMBER_ASSIGN(studied, followed->study());
     return {};
   }
-  LIMBER_ASSIGN(const bool worked, followed->step());
+  const bool learns = followed->due() && may_learn();
+  if (learns) wish_for({.due = true, .learning = true, .learning_s = followed->learning_cost()});
+  LIMBER_ASSIGN(const bool worked, followed->step(learns));
+  wish_for({.due = followed->due(), .learning_s = followed->learning_cost()});
   followed->set_interval(followed->cost() * options_.share->users() / options_.share->cores());
   if (!worked) (void)rest(kNothing_s);
   return {};
+}
+
+bool BackgroundAdapt::may_learn() const {
+  const std::lock_guard lock(mutex_);
+  return !options_.by_turns || turn_;
 }
 
 }  // namespace limber

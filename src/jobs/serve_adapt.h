@@ -42,6 +42,8 @@ struct BackgroundAdaptOptions {
   std::shared_ptr<CoreShare> share;
   // Called from the thread; null: nobody listens.
   std::function<void(const FollowedRecord& event, double time)> tell;
+  bool by_turns = false;          // it learns when it was given a turn; false: when it is due
+  std::function<void()> changed;  // something of wish(); as tell
 };
 
 // A thread that runs when a core would be idle (see ServeAdaptOptions), for no more than the share of the
@@ -56,6 +58,17 @@ class BackgroundAdapt {
   BackgroundAdapt(const BackgroundAdapt&) = delete;
   BackgroundAdapt& operator=(const BackgroundAdapt&) = delete;
 
+  // What a schedule of turns goes by. Any thread may ask, and give.
+  struct Wish {
+    bool adapts = true;  // false: it failed, and waits for another model
+    bool due = false, learning = false;
+    double learning_s = 0;  // of a core, that it takes to learn; 0: nobody knows
+    double learnt_s = 0;    // of these that are done, while it learns
+  };
+  Wish wish() const;
+  // While it has none, it looks at images; learning that has begun waits.
+  void give_turn(bool turn);
+
  private:
   BackgroundAdapt(const BackgroundAdaptOptions& options, ModelServer& server, const JobControl& control);
   std::shared_ptr<ServedModel> model() const;
@@ -66,6 +79,10 @@ class BackgroundAdapt {
              bool& studied);
   bool go_on();
   bool rest(double seconds);
+  bool wait_for_turn();
+  bool may_learn() const;
+  void count_learning(double seconds);
+  void wish_for(const Wish& wish);
 
   ModelServer& server_;
   const JobControl& control_;
@@ -73,9 +90,10 @@ class BackgroundAdapt {
   FollowedModelSettings settings_;
   double used_ = 0;  // seconds of the thread that were counted; of the thread alone
 
-  std::mutex mutex_;
-  std::condition_variable stopped_;
-  bool stop_ = false;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stop_ = false, turn_ = false;
+  Wish wish_;
   std::unique_ptr<FollowedModel> first_;  // until the thread has it
   std::thread thread_;
 };

@@ -143,6 +143,7 @@ std::vector<Turn> TurnPlanner::plan(std::span<const Learner> learners) {
   }
   say_why(learners, turns);
   use_what_is_left(learners, turns);
+  for (Turn& turn : turns) turn.cores = turn.learns ? free : 0;
   return turns;
 }
 

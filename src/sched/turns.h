@@ -33,6 +33,7 @@ struct Turn {
   std::string why;      // or why not
   Expected expected;    // accuracy now, and when it has learnt; 0: nobody knows, or there is nothing to learn
   double start_s = 0, end_s = 0;  // of its learning, from now, where some is planned
+  double cores = 0;               // that it may learn with, now
 };
 
 struct TurnOptions {
@@ -50,6 +51,7 @@ class TurnPlanner {
   std::vector<Turn> plan(std::span<const Learner> learners);
   // What an application's learning has brought, by the plan before.
   void learnt(const std::string& name, int64_t domain, std::optional<double> accuracy);
+  void use_window(double seconds) { options_.window_s = seconds; }
   // It is gone.
   void forget(const std::string& name) { known_.erase(name); }
 
@@ -61,7 +63,7 @@ class TurnPlanner {
   Expected expect(const Learner& learner);
   void use_what_is_left(std::span<const Learner> learners, std::vector<Turn>& turns) const;
 
-  const TurnOptions options_;
+  TurnOptions options_;
   std::map<std::string, Known> known_;
 };
 

@@ -7,8 +7,8 @@
 
 namespace limber::test {
 
-// Blocks that take as long as their operations at 1 GFLOP/s. Networks as small as those of tests take microseconds:
-// what a busy machine measures of them says little about which is faster.
+// Blocks that take as long as their operations at 1 GFLOP/s. Networks as small as those of tests take
+// microseconds: what a busy machine measures of them says little about which is faster.
 inline LatencyTable table_by_work(const ElasticModel& model) {
   constexpr double kSecondsPerOperation = 1e-9;
   LatencyTable table;
