@@ -24,6 +24,8 @@ double seconds_left(const Learner& learner, double cores) {
   return std::max({kLeast_s, left / cores, learner.learning_s * 0.05 / cores});
 }
 
+bool is_known(const Learner& learner) { return learner.estimate || learner.source_accuracy; }
+
 bool may_learn(const Learner& learner) { return learner.adapts && (learner.due || learner.learning); }
 
 Application application_of(const Learner& learner, const Expected& expected, double cores) {
@@ -39,6 +41,7 @@ Application application_of(const Learner& learner, const Expected& expected, dou
 
 std::string nothing_to_do(const Learner& learner) {
   if (!learner.adapts) return "does not adapt";
+  if (!is_known(learner)) return "looks at the images of the source first";
   return learner.domain == 0 ? "nothing new: as where it was trained" : "has seen too little to learn from";
 }
 
@@ -143,7 +146,10 @@ std::vector<Turn> TurnPlanner::plan(std::span<const Learner> learners) {
   }
   say_why(learners, turns);
   use_what_is_left(learners, turns);
-  for (Turn& turn : turns) turn.cores = turn.learns ? free : 0;
+  for (size_t i = 0; i < turns.size(); ++i) {
+    turns[i].cores = turns[i].learns ? free : 0;
+    if (!is_known(learners[i])) turns[i].expected = {};  // a guess that was good enough to plan by
+  }
   return turns;
 }
 

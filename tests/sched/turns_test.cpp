@@ -47,8 +47,11 @@ TEST(TurnPlanner, NobodyLearnsWhoHasNothingToLearn) {
   learners[1].due = false;
   learners[2].due = false;
   learners[2].domain = 0;
+  learners.push_back({.name = "d", .adapts = true});
   const auto turns = planner.plan(learners);
   for (const Turn& turn : turns) EXPECT_FALSE(turn.learns);
+  EXPECT_EQ(turns[3].why, "looks at the images of the source first");
+  EXPECT_EQ(turns[3].expected.before, 0) << "nobody knows";
   EXPECT_EQ(turns[0].why, "does not adapt");
   EXPECT_EQ(turns[1].why, "has seen too little to learn from");
   EXPECT_EQ(turns[2].why, "nothing new: as where it was trained");
