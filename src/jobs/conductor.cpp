@@ -11,6 +11,8 @@ namespace {
 // What workers did in less time says little.
 constexpr double kBusySpan_s = 1;
 
+constexpr const char* kLearns = "learns";  // Known::told of who has a turn
+
 bool is_lesson(const FollowedEvent& event) { return event.kind == "adapted" || event.kind == "rejected"; }
 
 std::optional<double> known_only(double share) { return share > 0 ? std::optional(share) : std::nullopt; }
@@ -78,6 +80,7 @@ void Conductor::remove(const std::string& name) {
     gone = std::move(known->second);
     known_.erase(known);
     planner_.forget(name);
+    if (gone.told == kLearns && tell_) tell_({.model = name, .why = "its server ends"}, unix_seconds());
   }
   wake();
 }
@@ -124,9 +127,8 @@ void Conductor::take_up(const std::string& name, Known& known, const Followed& f
 
 sched::Learner Conductor::learner_of(const std::string& name, Known& known, const ServedModel* model,
                                      double now) {
-  sched::Learner learner{.name = name,
-                         .importance = known.member.importance,
-                         .minimum_accuracy = known.member.minimum_accuracy};
+  sched::Learner learner{
+      .name = name, .importance = known.member.importance, .minimum_accuracy = known.member.minimum_accuracy};
   if (model == nullptr) return learner;
   if (now - known.busy_at >= kBusySpan_s) {
     const double busy = model->stats().totals().busy_sum_s;
@@ -158,7 +160,7 @@ void Conductor::give(const std::string& name, Known& known, const sched::Turn& t
   const Scheduled told = scheduled(turn, known.member.importance, known.member.minimum_accuracy);
   if (model != nullptr) model->tell_scheduled(std::make_shared<const Scheduled>(told));
   // In words without times, which pass by themselves: who learns, who is to, and why not.
-  const std::string what = turn.learns ? "learns" : turn.end_s > 0 ? "is next" : turn.why;
+  const std::string what = turn.learns ? kLearns : turn.end_s > 0 ? "is next" : turn.why;
   if (what == std::exchange(known.told, what) || !tell_) return;
   tell_({name, turn.learns, turn.why, learner.estimate, told.after, told.cores, told.start_s, told.end_s},
         unix_seconds());

@@ -62,13 +62,17 @@ Result<std::unique_ptr<BackgroundAdapt>> BackgroundAdapt::start(const Background
   return made;
 }
 
-BackgroundAdapt::~BackgroundAdapt() {
+void BackgroundAdapt::stop() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+}
+
+BackgroundAdapt::~BackgroundAdapt() {
+  stop();
   options_.share->leave();
 }
 

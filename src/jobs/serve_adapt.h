@@ -58,6 +58,9 @@ class BackgroundAdapt {
   BackgroundAdapt(const BackgroundAdapt&) = delete;
   BackgroundAdapt& operator=(const BackgroundAdapt&) = delete;
 
+  // From here on it does nothing; returns when its last step has ended. Called by its owner.
+  void stop();
+
   // What a schedule of turns goes by. Any thread may ask, and give.
   struct Wish {
     bool adapts = true;  // false: it failed, and waits for another model

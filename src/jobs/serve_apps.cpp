@@ -128,7 +128,10 @@ void RunningApps::begin(const ServedApp& app) {
   conductor_.set(app.name, {app.importance, app.minimum_accuracy, running.adapt});
 }
 
+// Its turn goes to others when it has ended, not before.
 void RunningApps::end(const std::string& name) {
+  const auto running = running_.find(name);
+  if (running != running_.end() && running->second.adapt != nullptr) running->second.adapt->stop();
   conductor_.remove(name);
   running_.erase(name);
 }
@@ -136,8 +139,8 @@ void RunningApps::end(const std::string& name) {
 void RunningApps::serve(const ServedApp& app) {
   models_.set(app);
   if (const Status status = server_.open(app.name); !status.ok())
-    control_.note(NoteKind::kWarning, fmt::format("{} is not served as {} says: {}", app.name, job_.apps,
-                                                  status.message()));
+    control_.note(NoteKind::kWarning,
+                  fmt::format("{} is not served as {} says: {}", app.name, job_.apps, status.message()));
   begin(app);
 }
 
