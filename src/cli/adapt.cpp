@@ -5,12 +5,12 @@
 #include <filesystem>
 
 #include "base/show.h"
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/image_arguments.h"
 #include "cli/options.h"
 #include "cli/table.h"
-#include "cli/units.h"
 #include "jobs/adapt_job.h"
 #include "jobs/engine.h"
 #include "jobs/json.h"

@@ -13,11 +13,11 @@
 #include <iostream>
 #include <system_error>
 
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/description.h"
 #include "cli/say.h"
-#include "cli/units.h"
 #include "jobs/engine.h"
 #include "jobs/version.h"
 

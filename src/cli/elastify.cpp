@@ -3,6 +3,7 @@
 
 #include <sstream>
 
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/elastic_arguments.h"
@@ -10,7 +11,6 @@
 #include "cli/options.h"
 #include "cli/say.h"
 #include "cli/table.h"
-#include "cli/units.h"
 #include "jobs/elastify_job.h"
 #include "jobs/json.h"
 #include "jobs/master_job.h"

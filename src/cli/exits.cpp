@@ -1,6 +1,7 @@
 // limber exits: gives an elastic model exits, and finds the confidence at which they may be taken.
 #include <fmt/core.h>
 
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/elastic_arguments.h"
@@ -8,7 +9,6 @@
 #include "cli/image_arguments.h"
 #include "cli/options.h"
 #include "cli/say.h"
-#include "cli/units.h"
 
 namespace limber {
 namespace {

@@ -1,8 +1,8 @@
 // limber export: any model Limber can load, as plain ONNX.
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/options.h"
-#include "cli/units.h"
 #include "jobs/export_job.h"
 #include "jobs/json.h"
 

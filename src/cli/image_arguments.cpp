@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "base/units.h"
 #include "cli/options.h"
-#include "cli/units.h"
 
 namespace limber {
 namespace {

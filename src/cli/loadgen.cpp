@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include "base/show.h"
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/elastic_arguments.h"
 #include "cli/image_arguments.h"
 #include "cli/table.h"
-#include "cli/units.h"
 #include "jobs/json.h"
 #include "jobs/loadgen_job.h"
 

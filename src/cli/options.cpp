@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "cli/units.h"
+#include "base/units.h"
 
 namespace limber {
 namespace {

@@ -1,6 +1,7 @@
 // limber port: a model for each of many devices' goals.
 #include <fmt/core.h>
 
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/image_arguments.h"
@@ -8,7 +9,6 @@
 #include "cli/say.h"
 #include "cli/table.h"
 #include "cli/train_arguments.h"
-#include "cli/units.h"
 #include "jobs/json.h"
 #include "jobs/port_job.h"
 

@@ -1,13 +1,13 @@
 // limber search: the best variant of an elastic model within a budget, on this machine.
 #include <fmt/core.h>
 
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/elastic_arguments.h"
 #include "cli/options.h"
 #include "cli/say.h"
 #include "cli/table.h"
-#include "cli/units.h"
 #include "jobs/json.h"
 #include "jobs/search_job.h"
 

@@ -2,13 +2,14 @@
 #include <fmt/format.h>
 
 #include "base/show.h"
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/image_arguments.h"
 #include "cli/options.h"
 #include "cli/say.h"
+#include "cli/signals.h"
 #include "cli/table.h"
-#include "cli/units.h"
 #include "jobs/adapt_strategies.h"
 #include "jobs/json.h"
 #include "jobs/serve_job.h"
@@ -55,10 +56,12 @@ void print_ready(const ServeCommand& command, const Serving& serving) {
   std::fflush(stdout);
 }
 
-void print_adaptation(const Followed& followed) {
+void print_adaptation(const ServeOutcome::Adaptation& adaptation) {
+  const Followed& followed = *adaptation.followed;
   fmt::print(
-      "{}: {} images looked at, {} changes of domain; {} adaptations, {} refused, {} taken back, {} failed\n",
-      followed.method, followed.seen, followed.domains, followed.adapted, followed.rejected,
+      "{}, {}: {} images looked at, {} changes of domain; {} adaptations, {} refused, {} taken back, {} "
+      "failed\n",
+      adaptation.model, followed.method, followed.seen, followed.domains, followed.adapted, followed.rejected,
       followed.rolled_back, followed.failed);
   if (followed.estimate)
     fmt::print("answers by '{}', about {} right\n", followed.net.empty() ? "as it came" : followed.net,
@@ -77,11 +80,13 @@ void print_outcome(const ServeOutcome& outcome) {
                fmt::format("{}", one.totals.all_refused()), fmt::format("{}", one.totals.late),
                fmt::format("{}", one.totals.switches)});
   fmt::print("{}served for {}\n", table.text(), show_seconds(outcome.seconds));
-  if (outcome.adaptation != nullptr) print_adaptation(*outcome.adaptation);
+  for (const ServeOutcome::Adaptation& one : outcome.adaptations) print_adaptation(one);
 }
 
-Json adaptation_json(const Followed& followed) {
-  Json out = Json::object({{"method", followed.method},
+Json adaptation_json(const ServeOutcome::Adaptation& adaptation) {
+  const Followed& followed = *adaptation.followed;
+  Json out = Json::object({{"model", adaptation.model},
+                           {"method", followed.method},
                            {"state", followed.state},
                            {"net", followed.net},
                            {"seen", followed.seen},
@@ -110,7 +115,7 @@ std::string outcome_json(const ServeOutcome& outcome) {
                          {"switches", one.totals.switches}});
   };
   Json out = Json::object({{"seconds", outcome.seconds}, {"models", Json::list(outcome.models, model)}});
-  if (outcome.adaptation != nullptr) out.set("adaptation", adaptation_json(*outcome.adaptation));
+  if (!outcome.adaptations.empty()) out.set("adaptations", Json::list(outcome.adaptations, adaptation_json));
   return out.line();
 }
 
@@ -121,6 +126,8 @@ Result<int> serve(ServeCommand& command) {
     job.serving.governor.limits.accuracy = command.min_accuracy;
     job.serving.least_share = 0;
   }
+  if (job.model.empty() && job.apps.empty())
+    return usage_error(invalid("serve what? Expected a MODEL, or --apps FILE"));
   job.serving.queue_limit = static_cast<size_t>(command.queue);
   job.serving.warm_limit = static_cast<size_t>(command.warm);
   job.http.port = static_cast<uint16_t>(command.http_port);
@@ -128,7 +135,9 @@ Result<int> serve(ServeCommand& command) {
   job.grpc.port = static_cast<uint16_t>(std::max(0, command.grpc_port));
   if (command.access_log == LogFormat::kJson)
     job.http.access_log = [](const HttpAccess& access) { say("{}\n", format_access(access)); };
+  if (const Status wrong = check(job); !job.apps.empty() && !wrong.ok()) return usage_error(wrong);
   ConsoleControl console;
+  if (!job.apps.empty()) job.read_apps_again = &count_hangups();
   auto outcome = run_serve(job, console.control, [&](const Serving& serving) {
     console.console.clear();
     print_ready(command, serving);
@@ -195,8 +204,10 @@ void add_adapting(Arguments& arguments, ServeCommand& o) {
   arguments.parsed("--adapt-operations", "PERCENT",
                    "Of a surrogate: its operations, by those of the model it is cut from; default 25%",
                    [&](const std::string& text) { return parse_share(text, adapt.settings.operations); });
-  arguments.parsed("--adapt-share", "PERCENT", "Of the cores, at most, for looking and learning; default 25%",
-                   [&](const std::string& text) { return parse_share(text, adapt.share); });
+  arguments.parsed(
+      "--adapt-share", "PERCENT",
+      "Of the cores, at most, for looking and learning, of all applications together; default 25%",
+      [&](const std::string& text) { return parse_share(text, adapt.share); });
 }
 
 void add_transport(Arguments& arguments, ServeCommand& o) {
@@ -239,8 +250,11 @@ void add_serve(CommandLine& line) {
   arguments.text(
       "model", o.job.model, "MODEL",
       "Folder that 'limber elastify' made, ONNX file, folder of a training, builtin:NAME, or a folder of "
-      "models (NAME/VERSION/model.onnx)",
-      Arguments::Need::kRequired);
+      "models (NAME/VERSION/model.onnx)");
+  arguments.text(
+      "--apps", o.job.apps, "FILE",
+      "Instead of MODEL: several applications as this file names them (TOML), which share the time "
+      "for learning; read again when it changes and on SIGHUP");
   arguments.flag("--json", o.json, "One line of JSON when it is ready, one with the totals when it ends");
   arguments.text("--name", o.job.name, "NAME",
                  "What clients call the model; default the name of its file or folder");
@@ -265,6 +279,7 @@ void add_serve(CommandLine& line) {
       "  limber serve elastic --latency 15ms\n"
       "  limber serve builtin:resnet8\n"
       "  limber serve model.onnx --preprocess imagenet --adapt bn --adapt-data photos\n"
+      "  limber serve --apps apps.toml --adapt-share 50%\n"
       "  limber serve models --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem --token-file token");
 }
 

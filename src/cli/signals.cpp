@@ -7,7 +7,10 @@ namespace {
 
 std::atomic<bool> asked{false};
 
+std::atomic<int> hangups{0};
+
 void ask_to_stop(int) { asked = true; }
+void count_hangup(int) { ++hangups; }
 
 }  // namespace
 
@@ -23,6 +26,14 @@ void catch_stop_signals() {
   struct sigaction before {};
   if (::sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
     ::sigaction(SIGHUP, &action, nullptr);
+}
+
+const std::atomic<int>& count_hangups() {
+  struct sigaction action {};
+  action.sa_handler = count_hangup;
+  action.sa_flags = static_cast<int>(SA_RESTART);
+  ::sigaction(SIGHUP, &action, nullptr);
+  return hangups;
 }
 
 }  // namespace limber

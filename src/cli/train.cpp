@@ -3,12 +3,12 @@
 
 #include "base/file.h"
 #include "base/show.h"
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/say.h"
 #include "cli/signals.h"
 #include "cli/train_arguments.h"
-#include "cli/units.h"
 #include "jobs/json.h"
 #include "jobs/train_hooks.h"
 

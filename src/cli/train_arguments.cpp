@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "base/units.h"
 #include "cli/image_arguments.h"
 #include "cli/options.h"
-#include "cli/units.h"
 
 namespace limber {
 namespace {

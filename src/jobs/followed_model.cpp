@@ -147,12 +147,19 @@ Result<bool> FollowedModel::study() {
   return true;
 }
 
-Result<bool> FollowedModel::step() {
+double FollowedModel::learning_cost() const {
+  constexpr double kPasses = 10;  // over a window's images, of a method that was not seen at work yet
+  if (told_.learning_cpu_s > 0) return told_.learning_cpu_s;
+  return kPasses * cost() * static_cast<double>(settings_.adapt.window);
+}
+
+Result<bool> FollowedModel::step(bool may_learn) {
   const ThreadScope threads(settings_.threads);
   const double before = thread_cpu_seconds();
-  bool worked = follower_->due();
+  bool worked = may_learn && follower_->due();
   if (worked) {
     LIMBER_TRY(follower_->learn());
+    if (!stopped_) told_.learning_cpu_s = (thread_cpu_seconds() - before) * settings_.threads;
   } else {
     LIMBER_ASSIGN(worked, look());
   }

@@ -55,9 +55,13 @@ class FollowedModel {
   // Looks at the source, which takes as long as answering several times as many images: before the first
   // step(). False: it was not to go on.
   Result<bool> study();
-  // Looks at what was asked since, or learns from it where that is due. False: there was nothing to do, or it
-  // was not to go on.
-  Result<bool> step();
+  // Looks at what was asked since, or learns from it where that is due and allowed. False: there was nothing
+  // to do, or it was not to go on.
+  Result<bool> step(bool may_learn = true);
+  // Enough was seen to learn from.
+  bool due() const { return follower_ != nullptr && follower_->due(); }
+  // Seconds of a core that it takes to learn; before the first time a guess. 0: nobody knows.
+  double learning_cost() const;
   // Says why it ended.
   void give_up(const Status& why) { tell("ended: " + why.message()); }
 

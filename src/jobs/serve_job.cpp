@@ -15,6 +15,7 @@
 #include "device/linux_sensor.h"
 #include "jobs/output.h"
 #include "jobs/serve_adapt.h"
+#include "jobs/serve_apps.h"
 #include "jobs/serve_search.h"
 #include "jobs/served_folder.h"
 #include "jobs/version.h"
@@ -70,14 +71,16 @@ void note_budget(const std::string& name, const ServedModel::View& view, const J
                              name, show_seconds(quickest), show_seconds(view.budget_s)));
 }
 
-Status load_all(const ServedFolder& folder, ModelServer& server, const JobControl& control) {
-  const std::vector<std::string> names = folder.names();
+// `single`: there is one model, and what is wrong with it is what is wrong.
+Status load_all(const ModelRepository& models_to_load, bool single, ModelServer& server,
+                const JobControl& control) {
+  const std::vector<std::string> names = models_to_load.names();
   for (size_t i = 0; i < names.size(); ++i) {
     if (control.stop_asked()) return {};
     control.progress({"getting ready", static_cast<double>(i) / static_cast<double>(names.size()), names[i]});
     const Status status = server.open(names[i]);
     if (status.ok()) continue;
-    if (folder.single()) return status;
+    if (single) return status;
     // Of several the others serve.
     control.note(NoteKind::kWarning, fmt::format("{} is not served: {}", names[i], status.message()));
   }
@@ -124,7 +127,8 @@ class ServeLog {
     told_[model] = event.time;
     write(record_line(SwitchRecord{model, event.from, event.to, event.reason}, event.time));
   }
-  void add(const FollowedRecord& event, double time) {
+  template <typename Record>
+  void add(const Record& event, double time) {
     const std::lock_guard lock(mutex_);
     write(record_line(event, time));
   }
@@ -157,7 +161,7 @@ class ServeLog {
 
 Result<std::unique_ptr<ServeLog>> open_log(const ServeJobOptions& job, KeptNotes& notes) {
   if (job.record.empty()) return std::unique_ptr<ServeLog>();
-  LIMBER_TRY(check_output_file(job.record, job.model));
+  LIMBER_TRY(check_output_file(job.record, job.apps.empty() ? job.model : job.apps));
   LIMBER_ASSIGN(RecordWriter writer, RecordWriter::open(job.record));
   return std::make_unique<ServeLog>(std::move(writer), notes);
 }
@@ -172,19 +176,73 @@ Result<std::shared_ptr<const Dataset>> open_adapt_data(const ServeJobOptions& jo
 }
 
 Result<std::unique_ptr<BackgroundAdapt>> start_adapting(const ServeJobOptions& job,
+                                                        const ServedFolder& folder,
                                                         const std::shared_ptr<const Dataset>& source,
                                                         ModelServer& server, ServeLog* log,
                                                         const JobControl& control) {
   if (source == nullptr || control.stop_asked()) return std::unique_ptr<BackgroundAdapt>();
-  return BackgroundAdapt::start(job, source, server, control,
-                                [log](const FollowedRecord& event, double time) {
-                                  if (log != nullptr) log->add(event, time);
-                                });
+  BackgroundAdaptOptions options{folder.names()[0], job.adapt, job, source, {}, {}};
+  options.share = std::make_shared<CoreShare>(job.adapt.share * available_cores());
+  if (log != nullptr)
+    options.tell = [log](const FollowedRecord& event, double time) { log->add(event, time); };
+  return BackgroundAdapt::start(options, server, control);
 }
 
-std::shared_ptr<const Followed> followed_in(const ModelServer& server) {
-  const auto models = server.models();
-  return models.size() == 1 ? models[0].second->followed() : nullptr;
+std::vector<ServeOutcome::Adaptation> adaptations_in(const ModelServer& server) {
+  std::vector<ServeOutcome::Adaptation> all;
+  for (const auto& [name, model] : server.models())
+    if (auto followed = model->followed()) all.push_back({name, std::move(followed)});
+  return all;
+}
+
+// What is served: a model or a folder of models, or the applications of a file.
+struct ServedWhat {
+  std::unique_ptr<ServedFolder> folder;  // null: applications
+  ServedApps apps;
+  std::unique_ptr<AppModels> models;
+  std::shared_ptr<const Dataset> source_images;  // null: nothing adapts, or applications have their own
+
+  bool single() const { return folder != nullptr && folder->single(); }
+  const ModelRepository& all() const {
+    return folder != nullptr ? static_cast<const ModelRepository&>(*folder) : *models;
+  }
+};
+
+Result<ServedWhat> open_served(const ServeJobOptions& job) {
+  ServedWhat what;
+  if (job.apps.empty()) {
+    LIMBER_ASSIGN(what.folder, ServedFolder::open(folder_options(job)));
+    LIMBER_ASSIGN(what.source_images, open_adapt_data(job, *what.folder));
+    return what;
+  }
+  LIMBER_ASSIGN(what.apps, read_apps(job.apps));
+  what.models = std::make_unique<AppModels>(job);
+  for (const ServedApp& app : what.apps.apps) what.models->set(app);
+  return what;
+}
+
+// What goes on beside requests.
+struct Beside {
+  std::optional<BackgroundSearch> search;
+  std::unique_ptr<BackgroundAdapt> adapting;
+  std::unique_ptr<RunningApps> apps;
+};
+
+Status start_beside(const ServeJobOptions& job, const ServedWhat& what, ModelServer& server, ServeLog* log,
+                    const JobControl& control, Beside& beside) {
+  if (control.stop_asked()) return {};
+  if (what.folder != nullptr) {
+    if (!job.search.data.empty()) beside.search.emplace(job, *what.folder, server, control);
+    LIMBER_ASSIGN(beside.adapting,
+                  start_adapting(job, *what.folder, what.source_images, server, log, control));
+    return {};
+  }
+  RunningApps::Tell tell;
+  if (log != nullptr)
+    tell = {[log](const FollowedRecord& event, double time) { log->add(event, time); },
+            [log](const TurnRecord& turn, double time) { log->add(turn, time); }};
+  beside.apps = std::make_unique<RunningApps>(job, what.apps, *what.models, server, std::move(tell), control);
+  return {};
 }
 
 // Together: neither takes requests while the other waits for its last ones.
@@ -228,10 +286,35 @@ Status check_ports(const ServeJobOptions& job) {
   return {};
 }
 
+// What the file of applications decides, of each by itself.
+Status check_left_to_apps(const ServeJobOptions& job) {
+  if (job.apps.empty()) return {};
+  if (!(job.adapt.share > 0) || job.adapt.share > 1)
+    return invalid("a share of {} of the cores; expected more than 0, at most 1", job.adapt.share);
+  const ImageOptions& image = job.image;
+  const std::pair<const char*, bool> decided[] = {
+      {"model", !job.model.empty()},
+      {"name", !job.name.empty()},
+      {"latency (budget_s)", std::isfinite(job.serving.governor.budget_s)},
+      {"how images are prepared",
+       !image.size.empty() || image.crop > 0 || image.preset || image.normalisation},
+      {"adapt", !job.adapt.method.empty()},
+      {"adapt_data", !job.adapt.data.empty()}};
+  for (const auto& [what, given] : decided)
+    if (given) return invalid("{} is said in {}, of each application; leave it out here", what, job.apps);
+  if (!job.search.data.empty() || job.exits)
+    return invalid(
+        "{}: applications are served without a search for variants and without exits; leave out "
+        "the data, and exits",
+        job.apps);
+  return {};
+}
+
 }  // namespace
 
 Status check(const ServeJobOptions& job) {
-  if (job.model.empty()) return invalid("which model? None is named");
+  if (job.model.empty() && job.apps.empty()) return invalid("which model? None is named");
+  LIMBER_TRY(check_left_to_apps(job));
   LIMBER_TRY(check_budget(job.serving));
   if (job.workers < 0 || job.workers > 256) return invalid("workers is {}; expected 0 to 256", job.workers);
   if (job.threads < 0) return invalid("threads is {}; expected 0 or more", job.threads);
@@ -259,14 +342,13 @@ Result<ServeOutcome> run_serve(const ServeJobOptions& job, const JobControl& con
   LIMBER_TRY(apply(job.access, http_options, grpc_options));
   if (const std::string warning = access_warning(job.access); !warning.empty())
     control.note(NoteKind::kWarning, warning);
-  LIMBER_ASSIGN(const auto folder, ServedFolder::open(folder_options(job)));
-  LIMBER_ASSIGN(const auto source_images, open_adapt_data(job, *folder));
+  LIMBER_ASSIGN(const ServedWhat what, open_served(job));
   KeptNotes notes;  // outlives all that may say something
   LIMBER_ASSIGN(const auto log, open_log(job, notes));
-  ModelServer server(*folder, std::make_unique<LinuxSensor>(), server_options(job, control));
+  ModelServer server(what.all(), std::make_unique<LinuxSensor>(), server_options(job, control));
   if (log != nullptr)
     server.on_switch([&](const std::string& model, const SwitchEvent& event) { log->add(model, event); });
-  server.announce(folder->names());
+  server.announce(what.all().names());
 
   // Liveness answers at once; readiness when the models are warm.
   LIMBER_ASSIGN(const auto http, HttpServer::start(http_options, server));
@@ -274,11 +356,10 @@ Result<ServeOutcome> run_serve(const ServeJobOptions& job, const JobControl& con
   if (job.with_grpc) {
     LIMBER_ASSIGN(grpc, GrpcServer::start(grpc_options, server));
   }
-  LIMBER_TRY(load_all(*folder, server, control));
+  LIMBER_TRY(load_all(what.all(), what.single(), server, control));
   const JobControl behind{.observer = &notes, .stop = control.stop};
-  std::optional<BackgroundSearch> search;
-  if (!job.search.data.empty()) search.emplace(job, *folder, server, behind);
-  LIMBER_ASSIGN(auto adapting, start_adapting(job, source_images, server, log.get(), behind));
+  Beside beside;
+  LIMBER_TRY(start_beside(job, what, server, log.get(), behind, beside));
   if (on_ready && !control.stop_asked()) {
     Serving serving{
         http->port(), http->metrics_port(), grpc != nullptr ? grpc->port() : 0, {}, now_seconds() - start};
@@ -287,16 +368,18 @@ Result<ServeOutcome> run_serve(const ServeJobOptions& job, const JobControl& con
   }
   while (!control.stop_asked()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    if (beside.apps != nullptr) beside.apps->look();
     notes.say_to(control);
   }
 
-  search.reset();
-  adapting.reset();
+  beside.search.reset();
+  beside.adapting.reset();
+  beside.apps.reset();
   stop_both(*http, grpc.get(), job.grace_s);
   if (log != nullptr) add_last_switches(server, *log);
-  const auto adaptation = followed_in(server);
+  auto adaptations = adaptations_in(server);
   server.drain();
-  const ServeOutcome outcome{server.served(), now_seconds() - start, adaptation};
+  const ServeOutcome outcome{server.served(), now_seconds() - start, std::move(adaptations)};
   notes.say_to(control);
   if (log != nullptr) LIMBER_TRY(log->finish(outcome));
   return outcome;

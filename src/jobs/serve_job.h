@@ -1,6 +1,7 @@
 // Serving models over HTTP and gRPC, within a budget of latency.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 
@@ -16,7 +17,7 @@ struct ServeJobOptions : EngineOptions {
   // A thread for each worker: answers that do not wait for each other keep time better.
   ServeJobOptions() { threads = 1; }
 
-  std::string model;     // as ServedFolderOptions::path
+  std::string model;     // as ServedFolderOptions::path; empty where `apps` names some
   std::string name;      // of a single model; empty: that of its file
   ImageOptions image;    // for models that have no record of their own
   bool exits = false;    // variants with exits instead of those a search found
@@ -31,15 +32,23 @@ struct ServeJobOptions : EngineOptions {
   std::string record;  // file that switches and adaptations are written to; empty: none
   // Images that a search in the background may judge variants by when none keeps the budget; none: no search.
   ImageSource search;
-  // How the model learns from what it is asked, in the background.
+  // How the model learns from what it is asked, in the background. With `apps` the share is that of all.
   ServeAdaptOptions adapt;
+  // File of several applications (jobs/apps_file.h), which decides of each its model, images, budget, and how
+  // it adapts. It is read again where it changes while they are served.
+  std::string apps;
+  const std::atomic<int>* read_apps_again = nullptr;  // or when this does; null: that alone
 };
 Status check(const ServeJobOptions& job);
 
 struct ServeOutcome {
   std::vector<ModelServer::Served> models;
   double seconds = 0;
-  std::shared_ptr<const Followed> adaptation;  // of the only model; null: none
+  struct Adaptation {
+    std::string model;
+    std::shared_ptr<const Followed> followed;  // not null
+  };
+  std::vector<Adaptation> adaptations;  // of models that adapt, by name
 };
 
 // What a server is while it runs, for who started it: called once it is ready.

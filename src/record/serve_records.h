@@ -42,6 +42,29 @@ struct FollowedRecord {
   }
 };
 
+// A model may learn from now on, or no more, or is to learn later: src/serve/followed.h.
+struct TurnRecord {
+  static constexpr std::string_view kKind = "serve.turn", kOldKind = "";
+  std::string model;
+  bool learns = false;
+  std::string why;
+  std::optional<double> estimate;  // of its accuracy now
+  std::optional<double> after;     // that is expected when it has learnt
+  double cores = 0;                // that it may learn with
+  std::optional<double> start_s, end_s;
+
+  static void fields(auto& self, auto& field) {
+    field("model", self.model);
+    field("learns", self.learns);
+    field("why", self.why);
+    field("estimate", self.estimate);
+    field("after", self.after);
+    field("cores", self.cores);
+    field("start_s", self.start_s);
+    field("end_s", self.end_s);
+  }
+};
+
 // What a server did, when it ends.
 struct ServedRecord {
   static constexpr std::string_view kKind = "serve.end", kOldKind = "";

@@ -39,8 +39,19 @@ struct Followed {
   uint64_t passed = 0;                    // that nobody looked at
   uint64_t domains = 0, adapted = 0, rejected = 0, rolled_back = 0, returned = 0, failed = 0;  // events
   double cpu_seconds = 0;             // of a core, that all of it took
+  double learning_cpu_s = 0;          // of a core, that learning took last; 0: it has not learnt
   std::vector<FollowedEvent> events;  // the latest last
   std::vector<FollowedPoint> points;
+};
+
+// Whether a model may learn now, of several that share what learning may take of the machine.
+struct Scheduled {
+  double importance = 1, minimum_accuracy = 0;
+  bool learns = false;
+  std::string why;                       // or why not
+  double cores = 0;                      // that it may learn with, now
+  std::optional<double> start_s, end_s;  // of its learning, from when it was decided
+  std::optional<double> before, after;   // accuracy that is expected: as it is, and when it has learnt
 };
 
 }  // namespace limber

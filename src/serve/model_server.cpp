@@ -151,7 +151,8 @@ Status ModelServer::open(const std::string& model) {
   Status status = source.status();
   std::shared_ptr<ServedModel> made;
   if (status.ok()) {
-    auto started = ServedModel::start(*std::move(source), repository_.backends(), options_.model);
+    auto started = ServedModel::start(*std::move(source), repository_.backends(),
+                                      repository_.serving(model, options_.model));
     status = started.status();
     if (started.ok()) made = *std::move(started);
   }

@@ -28,6 +28,8 @@ class ModelRepository {
   // Reads the model; kNotFound when there is none of this name.
   virtual Result<ServedSource> open(const std::string& name) const = 0;
   virtual std::vector<std::shared_ptr<Backend>> backends() const = 0;
+  // How a model is served that is not as all others.
+  virtual ServeOptions serving(const std::string& /*name*/, const ServeOptions& usual) const { return usual; }
 };
 
 struct ModelServerOptions {

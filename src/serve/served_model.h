@@ -92,6 +92,9 @@ class ServedModel {
   // For status and metrics. Null: nobody follows the model's world.
   void tell_followed(std::shared_ptr<const Followed> followed);
   std::shared_ptr<const Followed> followed() const;
+  // The same of its turns to learn. Null: nobody schedules them.
+  void tell_scheduled(std::shared_ptr<const Scheduled> scheduled);
+  std::shared_ptr<const Scheduled> scheduled() const;
   // Called from tick() when no variant keeps the budget, with the share of the original's latency that would.
   void on_nothing_fits(std::function<void(double share)> call);
 
@@ -209,6 +212,7 @@ class ServedModel {
 
   mutable std::mutex followed_mutex_;  // never held for longer than a pointer takes
   std::shared_ptr<const Followed> followed_;
+  std::shared_ptr<const Scheduled> scheduled_;
 
   std::vector<std::thread> threads_;
 };

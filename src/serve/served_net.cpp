@@ -70,4 +70,14 @@ std::shared_ptr<const Followed> ServedModel::followed() const {
   return followed_;
 }
 
+void ServedModel::tell_scheduled(std::shared_ptr<const Scheduled> scheduled) {
+  const std::lock_guard lock(followed_mutex_);
+  scheduled_ = std::move(scheduled);
+}
+
+std::shared_ptr<const Scheduled> ServedModel::scheduled() const {
+  const std::lock_guard lock(followed_mutex_);
+  return scheduled_;
+}
+
 }  // namespace limber

@@ -223,7 +223,8 @@ void ServedModel::finish(Work& work, std::vector<InferResponse>& responses) {
     response.compute_s = work.run_s;
     if (response.status.ok()) {
       const bool late = latency > options_.governor.budget_s || ended > request.deadline;
-      stats_->done({latency, response.queue_s, response.compute_s, work.tickets[i].rows, late, work.rescued});
+      stats_->done({latency, response.queue_s, response.compute_s, work.tickets[i].rows, late, work.rescued,
+                    work.run_s / static_cast<double>(responses.size())});
     } else {
       response.outputs.clear();
       stats_->refused(response.status.refusal);

@@ -39,6 +39,7 @@ ServeStats::Totals& ServeStats::Totals::operator+=(const Totals& other) {
   queue_sum_s += other.queue_sum_s;
   compute_sum_s += other.compute_sum_s;
   switch_sum_s += other.switch_sum_s;
+  busy_sum_s += other.busy_sum_s;
   return *this;
 }
 
@@ -58,6 +59,7 @@ void ServeStats::done(const Done& request) {
   totals_.latency_sum_s += request.latency_s;
   totals_.queue_sum_s += request.queue_s;
   totals_.compute_sum_s += request.compute_s;
+  totals_.busy_sum_s += request.busy_s;
   const auto bucket =
       std::lower_bound(kBuckets.begin(), kBuckets.end(), request.latency_s) - kBuckets.begin();
   ++totals_.latency[static_cast<size_t>(bucket)];

@@ -44,6 +44,7 @@ class ServeStats {
     int64_t rows = 1;
     bool late = false;     // took longer than the budget or its own deadline
     bool rescued = false;  // by a quicker variant than the active one
+    double busy_s = 0;     // of a worker, for this request alone
   };
   void arrived(double now);
   void done(const Done& request);
@@ -59,7 +60,7 @@ class ServeStats {
     uint64_t requests = 0, answered = 0, late = 0, rescued = 0, rows = 0, switches = 0;
     std::array<uint64_t, 8> refused{};  // by Refusal
     std::array<uint64_t, kBuckets.size() + 1> latency{};
-    double latency_sum_s = 0, queue_sum_s = 0, compute_sum_s = 0, switch_sum_s = 0;
+    double latency_sum_s = 0, queue_sum_s = 0, compute_sum_s = 0, switch_sum_s = 0, busy_sum_s = 0;
     uint64_t all_refused() const;
     Totals& operator+=(const Totals& other);
   };

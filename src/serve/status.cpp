@@ -104,8 +104,25 @@ struct FollowedStatus {
     field("returned_total", followed.returned);
     field("failed_total", followed.failed);
     field("cpu_seconds_total", followed.cpu_seconds);
+    field("learning_cpu_s", followed.learning_cpu_s);
     field("events", self.events);
     field("points", self.points);
+  }
+};
+
+struct TurnStatus {
+  std::shared_ptr<const Scheduled> turn;  // not null
+  static void fields(auto& self, auto& field) {
+    const Scheduled& turn = *self.turn;
+    field("importance", turn.importance);
+    field("minimum_accuracy", turn.minimum_accuracy);
+    field("learns", turn.learns);
+    field("why", turn.why);
+    field("cores", turn.cores);
+    field("start_s", turn.start_s);
+    field("end_s", turn.end_s);
+    field("before", turn.before);
+    field("after", turn.after);
   }
 };
 
@@ -119,6 +136,7 @@ struct ModelStatus {
   std::vector<SwitchStatus> switches;
   std::vector<SecondStatus> history;
   std::optional<FollowedStatus> adaptation;
+  std::optional<TurnStatus> turn;
 
   static void fields(auto& self, auto& field) {
     field("name", self.name);
@@ -145,6 +163,7 @@ struct ModelStatus {
     field("switches", self.switches);
     field("history", self.history);
     field("adaptation", self.adaptation);
+    field("turn", self.turn);
   }
 };
 
@@ -188,6 +207,7 @@ ModelStatus status_of(const std::string& name, const ServedModel& model) {
   for (SwitchEvent& event : model.stats().switches()) status.switches.push_back({std::move(event)});
   for (ServedSecond& second : model.stats().history()) status.history.push_back({std::move(second)});
   if (auto followed = model.followed()) status.adaptation.emplace(std::move(followed));
+  if (auto turn = model.scheduled()) status.turn.emplace(TurnStatus{std::move(turn)});
   return status;
 }
 
@@ -349,6 +369,27 @@ void write_adaptation(Exposition& out, const Models& models) {
          });
 }
 
+// Only models whose learning is scheduled have these.
+void write_turns(Exposition& out, const Models& models) {
+  const auto gauge = [&](std::string_view name, std::string_view help,
+                         std::optional<double> (*value)(const Scheduled&)) {
+    bool first = true;
+    for (const ModelStatus& model : models) {
+      const auto found = model.turn ? value(*model.turn->turn) : std::nullopt;
+      if (!found) continue;
+      if (std::exchange(first, false)) out.family(name, "gauge", help);
+      out.add(name, labels_of(model), *found);
+    }
+  };
+  gauge("limber_learning_turn", "1 for the model that may learn now.",
+        [](const Scheduled& turn) { return std::optional<double>(turn.learns ? 1 : 0); });
+  gauge("limber_learning_cores", "Cores that it may learn with.",
+        [](const Scheduled& turn) { return std::optional(turn.cores); });
+  gauge("limber_accuracy_expected",
+        "Share of images that will be right when it has learnt, as was decided by.",
+        [](const Scheduled& turn) { return turn.after; });
+}
+
 void write_machine(Exposition& out, const ModelServer::Sensed& sensed, double uptime_s) {
   const auto gauge = [&](std::string_view name, std::string_view help, std::optional<double> value) {
     if (!value) return;
@@ -386,6 +427,7 @@ std::string ModelServer::metrics() const {
   write_latency(out, models);
   write_shape(out, models);
   write_adaptation(out, models);
+  write_turns(out, models);
   write_machine(out, sensed(), now_seconds() - started_);
   return out.take();
 }

@@ -312,5 +312,16 @@ TEST(CommandLine, TheLogIsAsLoudAsAsked) {
   EXPECT_EQ(run({"work", "--log-level", "off"}, talk).err, "");
 }
 
+TEST(Options, DimensionsOfAShape) {
+  using Dims = std::vector<int64_t>;
+  EXPECT_EQ(parse_dims("1x3x224x224"), (Dims{1, 3, 224, 224}));
+  EXPECT_EQ(parse_dims("1,3"), (Dims{1, 3}));
+  EXPECT_EQ(parse_dims("?x3x?"), (Dims{-1, 3, -1}));
+  EXPECT_EQ(parse_dims("7"), Dims{7});
+  for (const char* text :
+       {"", "x", "1x", "x1", "1xx2", "0x3", "-2x3", "1.5", "??", "1X2", "99999999999999999999"})
+    EXPECT_EQ(parse_dims(text), Dims{}) << text;
+}
+
 }  // namespace
 }  // namespace limber

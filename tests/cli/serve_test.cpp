@@ -168,6 +168,32 @@ TEST(ServeCommand, WrongUseIsExitCode2) {
     EXPECT_EQ(limber_program(arguments).code, 2) << arguments;
 }
 
+TEST(ServeCommand, AFileOfApplicationsIsReadAgainOnAHangup) {
+  const Folder folder;
+  const std::string file = folder / "apps.toml",
+                    gate = "[[app]]\nname = \"gate\"\nmodel = \"builtin:resnet8\"\n",
+                    yard = "[[app]]\nname = \"yard\"\nmodel = \"builtin:resnet8\"\n";
+  write_text(file, gate);
+  const std::string apps = "serve --apps " + file;
+  EXPECT_EQ(limber_program(apps + " --latency 20ms").code, 2) << "each has its own";
+  EXPECT_EQ(limber_program("serve builtin:resnet8 --apps " + file).code, 2);
+  ServedProgram server("--apps " + file);
+  ASSERT_GT(server.port(), 0);
+  const auto status_of = [&](const char* name) {
+    return Client(server.port()).get(std::string("/v2/models/") + name).status;
+  };
+  EXPECT_EQ(Client(server.port()).post("/v2/models/gate/infer", zeros()).status, 200);
+  EXPECT_EQ(status_of("yard"), 404);
+  write_text(file, gate + yard);
+  ASSERT_EQ(::kill(server.pid(), SIGHUP), 0);
+  for (int i = 0; i < 6000 && status_of("yard") != 200; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(status_of("yard"), 200);
+  ASSERT_EQ(::kill(server.pid(), SIGHUP), 0);
+  EXPECT_EQ(status_of("gate"), 200) << "the second does not end it either";
+  EXPECT_EQ(server.end().code, 0);
+}
+
 TEST(ServeCommand, WhatCannotBeServedIsExitCode1WithTheReason) {
   const Folder folder;
   write_text(folder / "empty", "");

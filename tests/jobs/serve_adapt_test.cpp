@@ -1,4 +1,10 @@
 // A server whose model adapts, as whoever asks it sees it.
+#include "jobs/serve_adapt.h"
+
+#include <atomic>
+
+#include "device/linux_sensor.h"
+#include "jobs/served_folder.h"
 #include "record/record_file.h"
 #include "record/serve_records.h"
 #include "tests/jobs/served.h"
@@ -73,8 +79,9 @@ TEST(ServeAdapt, LearnsFromWhatItIsAskedAndTellsOfIt) {
   const auto outcome = server.stop();
   ASSERT_TRUE(outcome.ok()) << outcome.status().message();
   EXPECT_EQ(outcome->models[0].totals.all_refused(), 0U);
-  ASSERT_NE(outcome->adaptation, nullptr);
-  EXPECT_GE(outcome->adaptation->adapted, 1U);
+  ASSERT_EQ(outcome->adaptations.size(), 1U);
+  EXPECT_EQ(outcome->adaptations[0].model, "tinted");
+  EXPECT_GE(outcome->adaptations[0].followed->adapted, 1U);
 
   const auto records = read_records(job.record);
   ASSERT_TRUE(records.ok()) << records.status().message();
@@ -83,6 +90,59 @@ TEST(ServeAdapt, LearnsFromWhatItIsAskedAndTellsOfIt) {
     if (line.is<FollowedRecord>()) events.push_back(line.as<FollowedRecord>()->event);
   EXPECT_NE(std::find(events.begin(), events.end(), "alarm"), events.end());
   EXPECT_NE(std::find(events.begin(), events.end(), "adapted"), events.end());
+}
+
+TEST(CoreShare, WhatAllUseTogetherIsWaitedFor) {
+  CoreShare share(0.5);
+  EXPECT_EQ(share.use(1, 100), 2) << "a second of a core is two of half a core";
+  EXPECT_EQ(share.use(1, 101), 3) << "half a second of the first is paid for";
+  EXPECT_EQ(share.use(0, 104), 0);
+  EXPECT_EQ(share.use(0.5, 200), 1) << "what was not used is not kept";
+}
+
+TEST(ServeAdapt, ByTurnsItLearnsOnlyWhenItHasOne) {
+  const Folder folder;
+  const ServeJobOptions job = adapting(folder);
+  ServedFolderOptions from;
+  static_cast<EngineOptions&>(from) = job;
+  from.path = job.model;
+  from.open_batch = true;
+  const auto models = ServedFolder::open(from);
+  ASSERT_TRUE(models.ok()) << models.status().message();
+  ModelServerOptions options;
+  options.model.ready.workers = 1;
+  ModelServer server(**models, std::make_unique<LinuxSensor>(), options);
+  ASSERT_TRUE(server.open("tinted").ok());
+  const auto model = server.models()[0].second;
+  std::atomic<int> changes = 0;
+  const JobControl control;
+  BackgroundAdaptOptions how{"tinted", job.adapt, job, *open_source_images(job.adapt, 0), {}, {}, true, {}};
+  how.share = std::make_shared<CoreShare>(1);
+  how.changed = [&] { ++changes; };
+  const auto started = BackgroundAdapt::start(how, server, control);
+  ASSERT_TRUE(started.ok()) << started.status().message();
+  BackgroundAdapt& adapt = **started;
+  uint64_t seed = 100;
+  const auto ask_until = [&](const std::function<bool()>& so) {
+    const double end = now_seconds() + 100;
+    while (!so() && now_seconds() < end) {
+      InferRequest request{.model = "tinted"};
+      request.inputs.push_back({"x", prepared(tinted_images(50, ++seed, Weather::kFog)), {}});
+      EXPECT_TRUE(test::ask(*model, std::move(request)).status.ok());
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return so();
+  };
+  EXPECT_TRUE(ask_until([&] { return adapt.wish().due; }));
+  const uint64_t seen = model->followed()->seen;
+  EXPECT_TRUE(ask_until([&] { return model->followed()->seen > seen; })) << "it looks on";
+  EXPECT_FALSE(adapt.wish().learning);
+  EXPECT_EQ(model->followed()->learning_cpu_s, 0) << "it has not learnt";
+  EXPECT_GT(adapt.wish().learning_s, 0) << "a guess";
+  EXPECT_GE(changes, 1);
+  adapt.give_turn(true);
+  EXPECT_TRUE(ask_until([&] { return model->followed()->adapted >= 1; }));
+  EXPECT_GT(model->followed()->learning_cpu_s, 0);
 }
 
 TEST(ServeAdapt, BeginsAnewWithAModelThatIsLoadedAnew) {

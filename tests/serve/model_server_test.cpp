@@ -267,6 +267,29 @@ TEST(ModelServer, TellsHowAModelFollowsItsWorld) {
     EXPECT_NE(metrics.find(std::string(line) + "\n"), std::string::npos) << line << "\n" << metrics;
 }
 
+TEST(ModelServer, TellsWhoseTurnItIsToLearn) {
+  Fixture f;
+  ASSERT_TRUE(f.server->load("m").ok());
+  const auto model = [&] { return nlohmann::json::parse(f.server->status_json())["models"].at(0); };
+  EXPECT_FALSE(model().contains("turn"));
+  EXPECT_EQ(f.server->metrics().find("limber_learning_turn"), std::string::npos);
+  Scheduled turn{.importance = 2, .learns = true, .why = "gains most", .cores = 0.5, .end_s = 12};
+  turn.after = 0.8;
+  f.server->models().at(0).second->tell_scheduled(std::make_shared<const Scheduled>(turn));
+  const auto told = model()["turn"];
+  EXPECT_EQ(told["importance"], 2);
+  EXPECT_EQ(told["learns"], true);
+  EXPECT_EQ(told["why"], "gains most");
+  EXPECT_EQ(told["end_s"], 12);
+  EXPECT_FALSE(told.contains("before")) << "nobody knows";
+  const std::string metrics = f.server->metrics();
+  for (const char* line :
+       {"# TYPE limber_learning_turn gauge", "limber_learning_turn{model=\"m\",version=\"1\"} 1",
+        "limber_learning_cores{model=\"m\",version=\"1\"} 0.5",
+        "limber_accuracy_expected{model=\"m\",version=\"1\"} 0.8"})
+    EXPECT_NE(metrics.find(std::string(line) + "\n"), std::string::npos) << line << "\n" << metrics;
+}
+
 TEST(ModelServer, TellsEachSwitchOnce) {
   Fixture f(Policy::kFeedback);
   std::mutex mutex;

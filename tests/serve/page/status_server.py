@@ -76,6 +76,13 @@ def adaptation(now=None, **changes):
     return result | changes
 
 
+def turn(**changes):
+    """The model may learn now, of several that share the time for it."""
+    result = {"importance": 2, "minimum_accuracy": 0.7, "learns": True, "why": "learns: 61.2 % to 74.1 % expected after 12.0 s",
+              "cores": 0.5, "start_s": 0, "end_s": 12, "before": 0.612, "after": 0.741}
+    return result | changes
+
+
 def status(*models, **changes):
     device = {"load": 0.24, "forecast": 0.29, "cpu_others": 0.08, "cpu": 0.41, "memory": 0.37, "pressure": 0.012,
               "temperature_c": 51.5, "power_w": None}

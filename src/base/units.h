@@ -1,4 +1,4 @@
-// Numbers with units, as people write them on the command line.
+// Numbers with units, as people write them on the command line and in files.
 #pragma once
 
 #include <optional>

@@ -1,8 +1,6 @@
-#include "cli/units.h"
+#include "base/units.h"
 
 #include <gtest/gtest.h>
-
-#include "cli/options.h"
 
 namespace limber {
 namespace {
@@ -95,17 +93,6 @@ TEST(Units, SharesHaveAPercentSign) {
   EXPECT_DOUBLE_EQ(*read(parse_share, "100%"), 1);
   for (const char* text : {"", "%", "0.25", "25", "0%", "101%", "nan%", "-5%", "2 5%"})
     EXPECT_FALSE(read(parse_share, text)) << text;
-}
-
-TEST(Units, DimensionsOfAShape) {
-  using Dims = std::vector<int64_t>;
-  EXPECT_EQ(parse_dims("1x3x224x224"), (Dims{1, 3, 224, 224}));
-  EXPECT_EQ(parse_dims("1,3"), (Dims{1, 3}));
-  EXPECT_EQ(parse_dims("?x3x?"), (Dims{-1, 3, -1}));
-  EXPECT_EQ(parse_dims("7"), Dims{7});
-  for (const char* text :
-       {"", "x", "1x", "x1", "1xx2", "0x3", "-2x3", "1.5", "??", "1X2", "99999999999999999999"})
-    EXPECT_EQ(parse_dims(text), Dims{}) << text;
 }
 
 }  // namespace
