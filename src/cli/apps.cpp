@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include "base/show.h"
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/table.h"
+#include "jobs/apps_export.h"
 #include "jobs/apps_job.h"
 #include "jobs/json.h"
 
@@ -15,6 +17,7 @@ struct AppsCommand {
   std::string action;
   AppsPlanOptions plan;
   AppsSimulateOptions simulate;
+  AppsExportOptions for_others;
   int64_t applications = 0;
   bool json = false;
 };
@@ -151,10 +154,21 @@ Result<int> apps_simulate(AppsCommand& options) {
   return kExitDone;
 }
 
+Result<int> apps_export(AppsCommand& options) {
+  AppsExportOptions& job = options.for_others;
+  job.apps = options.plan.profiles;
+  if (options.json) return usage_error(invalid("'apps export' writes what others read; leave out --json"));
+  if (const Status wrong = check(job); !wrong.ok()) return usage_error(wrong);
+  LIMBER_ASSIGN(const std::string text, on_console(run_apps_export, job));
+  if (job.output.empty()) fmt::print("{}", text);
+  return kExitDone;
+}
+
 Result<int> apps(AppsCommand& options) {
   if (options.action == "plan") return apps_plan(options);
   if (options.action == "simulate") return apps_simulate(options);
-  return usage_error(invalid("'{}' is no action; known: plan, simulate", options.action));
+  if (options.action == "export") return apps_export(options);
+  return usage_error(invalid("'{}' is no action; known: plan, simulate, export", options.action));
 }
 
 }  // namespace
@@ -164,11 +178,14 @@ void add_apps(CommandLine& line) {
   Arguments arguments =
       line.add("apps", "Several applications on one machine: who retrains, and what it brings",
                [options] { return apps(*options); });
-  arguments.text("action", options->action, "plan|simulate",
-                 "plan: the best schedule for one window. simulate: many windows of drifting domains",
+  arguments.text("action", options->action, "plan|simulate|export",
+                 "plan: the best schedule for one window. simulate: many windows of drifting domains. export: "
+                 "what systemd or Kubernetes need to start a server of applications",
                  Arguments::Need::kRequired);
   arguments.text("profiles", options->plan.profiles, "FILE",
-                 "What was measured of the applications; see docs/scheduling.md", Arguments::Need::kRequired);
+                 "What was measured of the applications; of export the apps.toml that names them. See "
+                 "docs/scheduling.md",
+                 Arguments::Need::kRequired);
   arguments.text("--domain", options->plan.domain, "NAME",
                  "Of plan: where the applications are that know it; default, and the others, their first");
   arguments.number("--window", options->plan.window_s, 1e-3, 1e9,
@@ -182,12 +199,28 @@ void add_apps(CommandLine& line) {
                    "Of simulate: how many times the recorded machine; 0 (default): as many as there are more "
                    "applications");
   arguments.seed("--seed", options->plan.seed, "Which domains, and of evolution; default 0");
+  AppsExportOptions& others = options->for_others;
+  arguments.choice("--for", others.to,
+                   {{"systemd", Orchestrator::kSystemd}, {"kubernetes", Orchestrator::kKubernetes}},
+                   "Of export: whom; default systemd");
+  arguments.number("--cores", others.cores, 0.0, 4096.0,
+                   "Of export: that the server may use; 0 (default): those of this machine");
+  arguments.parsed("--memory", "BYTES", "Of export: the same, as in 512M; default no limit",
+                   [&others](const std::string& text) { return parse_bytes(text, others.memory_bytes); });
+  arguments.parsed("--adapt-share", "PERCENT", "Of export: of the cores, at most, for learning; default 25%",
+                   [&others](const std::string& text) { return parse_share(text, others.adapt_share); });
+  arguments.text("--image", others.image, "NAME", "Of export, Kubernetes: the container; default limber");
+  arguments.text("--claim", others.claim, "NAME",
+                 "Of export, Kubernetes: the claim of the volume that has the folder of FILE; default "
+                 "limber-apps");
+  arguments.text("-o,--output", others.output, "FILE", "Of export: instead of to the terminal");
   arguments.flag("--json", options->json, "Machine-readable output");
   arguments.footer(
       "Examples:\n"
       "  limber apps plan cameras.json\n"
       "  limber apps plan cameras.json --domain fog --window 60 --json\n"
-      "  limber apps simulate cameras.json --apps 64 --windows 20");
+      "  limber apps simulate cameras.json --apps 64 --windows 20\n"
+      "  limber apps export apps.toml --for kubernetes --cores 2 --memory 1G -o limber.yaml");
 }
 
 }  // namespace limber
