@@ -63,6 +63,30 @@ TEST(AppsFile, IsServedAnewByWhatItsServerGoesByAlone) {
   EXPECT_NE(served_as("size = [16, 24]"), served_as("size = [16, 32]"));
 }
 
+TEST(AppsFile, OfWhatIsDamagedTheReasonIsSaidOrItIsAnotherFile) {
+  const std::string text =
+      "window = \"9s\"\n[[app]]\nname = \"a\"\nmodel = \"builtin:resnet8\"\nlatency = \"2ms\"\nimportance = "
+      "2\n"
+      "adapt = \"bn\"\nadapt_data = \"synthetic\"\nsize = [16, 24]\nmean = 0.5\nstd = [0.2, 0.3, 0.4]\n";
+  ASSERT_TRUE(parse_apps(text, "apps.toml").ok());
+  const auto check = [](const std::string& damaged) {
+    const auto apps = parse_apps(damaged, "apps.toml");
+    if (apps.ok()) {
+      EXPECT_FALSE(apps->apps.empty());
+    } else {
+      EXPECT_TRUE(apps.status().message().starts_with("apps.toml")) << apps.status().message();
+    }
+  };
+  for (size_t i = 0; i < text.size(); ++i) {
+    check(text.substr(0, i));
+    for (const char other : {'"', '[', ']', '=', '.', '{', '\n', '#', '-', '9', 'e', '\0', '\xff'}) {
+      std::string damaged = text;
+      damaged[i] = other;
+      check(damaged);
+    }
+  }
+}
+
 TEST(AppsFile, SaysWhereWhatIsWrong) {
   const auto said = [](const std::string& text) {
     const auto apps = parse_apps(text, "apps.toml");
