@@ -21,7 +21,7 @@ constexpr int kEnd_s = 30;
 constexpr int kHttp = 8000, kGrpc = 8001;
 
 // In quotes, as units and YAML understand them. `text` has no line ends: check() has seen to that.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -60,7 +60,7 @@ std::string unit(const AppsExportOptions& job, const std::string& file) {
       "Restart=on-failure\n"
       "RestartSec=2\n"
       "TimeoutStopSec={}\n",
-      literal(fs::path(file).filename().string()), quoted(literal(file)), 100 * job.adapt_share, kEnd_s);
+      literal(fs::path(file).filename().string()), in_quotes(literal(file)), 100 * job.adapt_share, kEnd_s);
   text += fmt::format("CPUQuota={:.0f}%\n", 100 * cores_of(job));
   if (job.memory_bytes > 0) text += fmt::format("MemoryMax={}\n", job.memory_bytes);
   return text + "\n[Install]\nWantedBy=multi-user.target\n";
@@ -127,8 +127,8 @@ spec:
     - {{name: http, port: {}, targetPort: http}}
     - {{name: grpc, port: {}, targetPort: grpc}}
 )",
-                     kEnd_s, quoted(job.image), quoted(path), 100 * job.adapt_share, kHttp, kGrpc,
-                     resources(job), resources(job), quoted(job.claim), kHttp, kGrpc);
+                     kEnd_s, in_quotes(job.image), in_quotes(path), 100 * job.adapt_share, kHttp, kGrpc,
+                     resources(job), resources(job), in_quotes(job.claim), kHttp, kGrpc);
 }
 
 // Below the folder of the file, where a volume has it.
