@@ -228,9 +228,20 @@ Result<ServedApp> read_app(const toml::table& table, size_t number, const std::s
   return app;
 }
 
+// What else characters are the parser does not always know: a letter with an accent in a list is undefined to
+// it.
+Status check_ascii(std::string_view text, const std::string& path) {
+  const auto other =
+      std::find_if(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
+  if (other == text.end()) return {};
+  return invalid("{}:{}: holds a character that is not ASCII; expected letters of English, also in comments",
+                 path, 1 + std::count(text.begin(), other, '\n'));
+}
+
 }  // namespace
 
 Result<ServedApps> parse_apps(std::string_view text, const std::string& path) {
+  LIMBER_TRY(check_ascii(text, path));
   const toml::parse_result parsed = toml::parse(text, path);
   if (!parsed)
     return invalid("{}:{}: {}", path, parsed.error().source().begin.line, parsed.error().description());

@@ -120,6 +120,7 @@ TEST(AppsFile, SaysWhereWhatIsWrong) {
   EXPECT_TRUE(contains(said("app = 3"), "app is 3; expected tables, each below a line [[app]]"));
   EXPECT_TRUE(contains(said(""), "names no application"));
   EXPECT_TRUE(contains(said("[[app]\n"), "apps.toml:1: "));
+  EXPECT_TRUE(contains(said(app + "# Tür"), "apps.toml:4: holds a character that is not ASCII"));
   std::string many;
   for (int i = 0; i < 65; ++i)
     many += fmt::format("[[app]]\nname = \"a{}\"\nmodel = \"builtin:resnet8\"\n", i);
