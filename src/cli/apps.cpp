@@ -178,10 +178,11 @@ void add_apps(CommandLine& line) {
   Arguments arguments =
       line.add("apps", "Several applications on one machine: who retrains, and what it brings",
                [options] { return apps(*options); });
-  arguments.text("action", options->action, "plan|simulate|export",
-                 "plan: the best schedule for one window. simulate: many windows of drifting domains. export: "
-                 "what systemd or Kubernetes need to start a server of applications",
-                 Arguments::Need::kRequired);
+  arguments.text(
+      "action", options->action, "plan|simulate|export",
+      "plan: the best schedule for one window. simulate: many windows of drifting domains. export: "
+      "what systemd or Kubernetes need to start a server of applications",
+      Arguments::Need::kRequired);
   arguments.text("profiles", options->plan.profiles, "FILE",
                  "What was measured of the applications; of export the apps.toml that names them. See "
                  "docs/scheduling.md",

@@ -140,8 +140,8 @@ Status check_inside(const ServedApps& apps, const std::string& file) {
       if (path.is_relative()) continue;  // nothing, or made up: the others were made absolute with the file
       const fs::path inside = path.lexically_normal().lexically_relative(folder);
       if (inside.empty() || *inside.begin() == "..")
-        return invalid("app '{}' needs {}, which is not below {}; a volume has what lies beside the file", app.name,
-                       path.string(), folder.string());
+        return invalid("app '{}' needs {}, which is not below {}; a volume has what lies beside the file",
+                       app.name, path.string(), folder.string());
     }
   }
   return {};

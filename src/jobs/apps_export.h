@@ -13,8 +13,8 @@ enum class Orchestrator : uint8_t { kSystemd, kKubernetes };
 struct AppsExportOptions {
   std::string apps;  // the file that names them
   Orchestrator to = Orchestrator::kSystemd;
-  double cores = 0;          // that it may use; 0: those of this machine
-  size_t memory_bytes = 0;   // the same; 0: as many as there are
+  double cores = 0;           // that it may use; 0: those of this machine
+  size_t memory_bytes = 0;    // the same; 0: as many as there are
   double adapt_share = 0.25;  // of the cores, for learning
   // Of Kubernetes: the image, and the claim of a volume that holds what lies in the folder of the file.
   std::string image = "limber", claim = "limber-apps";

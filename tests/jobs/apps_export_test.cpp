@@ -46,8 +46,10 @@ TEST_F(AppsExport, AUnitNamesTheFileAndWhatItMayUse) {
   job_.memory_bytes = 1 << 30;
   job_.adapt_share = 0.5;
   const std::string text = exported();
-  expect_parts(text, {"Description=Limber: applications of my apps 50%%.toml\n", "serve --apps \"" + (folder_ / "my apps 50%%.toml") + "\" ", "--adapt-share 50%% ", "CPUQuota=150%\n",
-                      "MemoryMax=1073741824\n", "ExecReload=/bin/kill -HUP $MAINPID\n", "[Install]"});
+  expect_parts(text, {"Description=Limber: applications of my apps 50%%.toml\n",
+                      "serve --apps \"" + (folder_ / "my apps 50%%.toml") + "\" ", "--adapt-share 50%% ",
+                      "CPUQuota=150%\n", "MemoryMax=1073741824\n", "ExecReload=/bin/kill -HUP $MAINPID\n",
+                      "[Install]"});
   job_.memory_bytes = 0;
   EXPECT_EQ(exported().find("MemoryMax"), std::string::npos) << "no limit";
 }
@@ -60,8 +62,9 @@ TEST_F(AppsExport, ADeploymentHasTheFileInAVolume) {
   job_.claim = "site \"7\"";
   expect_parts(exported(),
                {"kind: Deployment", "kind: Service", "image: \"registry.local/limber:1\"",
-                "\"--apps\", \"/apps/my apps 50%.toml\"", "\"--adapt-share\", \"25%\"", "claimName: \"site \\\"7\\\"\"",
-                "requests: {cpu: \"1500m\", memory: \"1073741824\"}", "limits: {cpu: \"1500m\"", "/v2/health/ready"});
+                "\"--apps\", \"/apps/my apps 50%.toml\"", "\"--adapt-share\", \"25%\"",
+                "claimName: \"site \\\"7\\\"\"", "requests: {cpu: \"1500m\", memory: \"1073741824\"}",
+                "limits: {cpu: \"1500m\"", "/v2/health/ready"});
 }
 
 TEST_F(AppsExport, WhatAVolumeDoesNotHaveIsRefused) {
