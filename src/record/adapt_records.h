@@ -48,7 +48,7 @@ struct AdaptWindowRecord {
 struct AdaptEventRecord {
   static constexpr std::string_view kKind = "adapt.event", kOldKind = "";
   int64_t step = 0;
-  std::string what;  // alarm, domain, adapted, rejected, rolled back, returned, failed
+  std::string what;  // alarm, domain, adapted, rejected, rolled back, returned, failed, reset
   int64_t frame = 0, since = 0;
   int64_t found = 0;   // domain, by the detector's number
   std::string domain;  // that the frame is really of
