@@ -165,6 +165,11 @@ Result<int> apps_export(AppsCommand& options) {
 }
 
 Result<int> apps(AppsCommand& options) {
+  if (options.action != "export" && options.for_others != AppsExportOptions())
+    return usage_error(
+        invalid("'apps {}' starts nothing for others; --for, --cores, --memory, --adapt-share, --image, "
+                "--claim and -o are for 'apps export'",
+                options.action));
   if (options.action == "plan") return apps_plan(options);
   if (options.action == "simulate") return apps_simulate(options);
   if (options.action == "export") return apps_export(options);

@@ -155,6 +155,9 @@ Status check(const AppsExportOptions& job) {
     return invalid("cores is {}; expected 0 or more", job.cores);
   if (!(job.adapt_share > 0 && job.adapt_share <= 1))
     return invalid("the share for learning is {}; expected more than 0 and at most 1", job.adapt_share);
+  const AppsExportOptions usual;
+  if (job.to == Orchestrator::kSystemd && (job.image != usual.image || job.claim != usual.claim))
+    return invalid("an image and a claim are for Kubernetes, and a unit of systemd was asked for");
   for (const std::string& text : {job.apps, job.image, job.claim}) {
     const auto control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
     if (text.empty() || std::any_of(text.begin(), text.end(), control))

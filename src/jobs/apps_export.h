@@ -19,6 +19,8 @@ struct AppsExportOptions {
   // Of Kubernetes: the image, and the claim of a volume that holds what lies in the folder of the file.
   std::string image = "limber", claim = "limber-apps";
   std::string output;  // file; empty: none is written
+
+  bool operator==(const AppsExportOptions&) const = default;
 };
 Status check(const AppsExportOptions& job);
 

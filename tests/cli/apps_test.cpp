@@ -48,6 +48,16 @@ TEST_F(AppsCommandTest, PlanIsATableAndJson) {
     EXPECT_GE(plan["accuracy"], plan["instead"][other]) << other;
 }
 
+TEST_F(AppsCommandTest, ExportIsForOthersAndItsOptionsForIt) {
+  write_text(folder_ / "apps.toml", "[[app]]\nname = \"gate\"\nmodel = \"builtin:resnet8\"\n");
+  const Outcome unit = limber_program("apps export " + (folder_ / "apps.toml") + " --cores 2");
+  EXPECT_EQ(unit.code, 0) << unit.err;
+  EXPECT_TRUE(contains(unit.out, "CPUQuota=200%")) << unit.out;
+  const Outcome plan = limber_program("apps plan --cores 2 " + file_);
+  EXPECT_EQ(plan.code, 2);
+  EXPECT_TRUE(contains(plan.err, "'apps export'")) << plan.err;
+}
+
 TEST_F(AppsCommandTest, PlanGoesToADomainAndAWindow) {
   const json plan = json_of(limber_program("apps plan --json --domain rain --window 1 " + file_));
   EXPECT_EQ(plan["applications"][0]["domain"], "rain");

@@ -85,6 +85,9 @@ TEST_F(AppsExport, IsWrittenOrRefused) {
   job_.output = job_.apps;
   EXPECT_FALSE(run_apps_export(job_).ok()) << "that would be the end of the file";
   job_.output.clear();
+  job_.image = "other";
+  expect_failure(run_apps_export(job_), Code::kInvalidArgument, {"Kubernetes"});
+  job_.to = Orchestrator::kKubernetes;
   job_.image = "a\nb";
   expect_failure(run_apps_export(job_), Code::kInvalidArgument, {"one line"});
   job_.image = "limber";
