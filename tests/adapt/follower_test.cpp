@@ -5,127 +5,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "tests/adapt/methods/small_model.h"
+#include "tests/adapt/follower_case.h"
 
 namespace limber::adapt {
 namespace {
-
-constexpr int64_t kSide = 8;
-
-// Smooth, each another; `light` is added to all pixels.
-Tensor pictures(int64_t count, uint64_t seed, float light = 0) {
-  Tensor images = *Tensor::allocate({DType::kF32, {count, 3, kSide, kSide}});
-  Random random(seed);
-  auto pixels = images.data<float>();
-  for (size_t i = 0; i < pixels.size(); i += kSide * kSide) {
-    const double phase = random.uniform(0, 6), slope = random.uniform(-1, 1),
-                 height = random.uniform(0.5, 1.5);
-    for (size_t k = 0; k < kSide * kSide; ++k) {
-      const auto x = static_cast<double>(k % kSide), y = static_cast<double>(k / kSide);
-      pixels[i + k] = light + static_cast<float>(height * std::sin(phase + x / 3) + slope * y / 4);
-    }
-  }
-  return images;
-}
-
-Tensor one_of(const Tensor& images, int64_t index) {
-  const size_t row = images.data<float>().size() / static_cast<size_t>(images.shape().dim(0));
-  return Tensor::from(images.data<float>().subspan(static_cast<size_t>(index) * row, row),
-                      {1, 3, kSide, kSide});
-}
-
-// The classes are what the model says, but for one in five.
-SourceStudy studied(const AdaptedModel& model) {
-  const Tensor images = pictures(200, 1);
-  const auto answerer = *Answerer::create(model.graph, *model.weights->snapshot(), model.backends, 1, 50);
-  const Logits logits = *answerer->answer(images);
-  std::vector<ReferenceFrame> references;
-  std::vector<JudgedFrame> judged;
-  std::vector<int64_t> labels;
-  std::vector<Frame> frames;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    const auto pixels = images.data<float>().subspan(i * 3 * kSide * kSide, 3 * kSide * kSide);
-    frames.push_back(frame_of(pixels, 3, kSide, kSide, logits[i]));
-    labels.push_back((frames.back().claimed + (i % 5 == 0 ? 1 : 0)) % 4);
-    references.push_back({frames.back(), static_cast<int32_t>(labels.back())});
-    judged.push_back({logits[i], labels.back()});
-  }
-  DriftDetector detector = *DriftDetector::create(references, {.frames_per_alarm = 1e4, .settle = 16});
-  AccuracyEstimator estimator = *AccuracyEstimator::create(judged, detector.signature_of(frames));
-  return {std::move(detector), std::move(estimator), images, labels, 200};
-}
-
-// Does what it is told, and remembers what it was given.
-class Scripted : public Strategy {
- public:
-  using Change = std::function<Status(Parameters& weights)>;
-  Scripted(AdaptedModel model, Change change) : model_(std::move(model)), change_(std::move(change)) {}
-  std::string_view name() const override { return "scripted"; }
-  int64_t batch() const override { return 16; }
-  Result<bool> adapt(const Tensor& images) override {
-    const auto pixels = images.data<float>();
-    seen.insert(seen.end(), pixels.begin(), pixels.end());
-    LIMBER_TRY(change_(*model_.weights));
-    return true;
-  }
-  Status enter(int64_t domain) override {
-    entered.push_back(domain);
-    return {};
-  }
-  Status reset() override {
-    ++resets;
-    return {};
-  }
-
-  std::vector<float> seen;
-  std::vector<int64_t> entered;
-  int resets = 0;
-
- private:
-  AdaptedModel model_;
-  Change change_;
-};
-
-// Multiplies a parameter.
-Scripted::Change times(std::string name, float factor) {
-  return [name = std::move(name), factor](Parameters& weights) -> Status {
-    LIMBER_ASSIGN(Tensor tensor, weights.writable(name));
-    for (float& x : tensor.data<float>()) x *= factor;
-    weights.mark_changed(std::vector{name});
-    return {};
-  };
-}
-
-constexpr FollowerOptions kQuick{.window = 20, .batch = 16};
-
-struct Case {
-  explicit Case(Scripted::Change change, FollowerOptions options = kQuick) : model(small_model()) {
-    auto made = std::make_unique<Scripted>(model, std::move(change));
-    strategy = made.get();
-    follower = *Follower::create(model, std::move(made), studied(model), options);
-  }
-  // Sees so many in pieces of ten, and learns whenever it is due.
-  void show(int64_t count, uint64_t seed, float light) {
-    const Tensor images = pictures(count, seed, light);
-    for (int64_t begin = 0; begin < count; begin += 10) {
-      const size_t row = 3 * kSide * kSide;
-      const auto part = images.data<float>().subspan(static_cast<size_t>(begin) * row, 10 * row);
-      ASSERT_TRUE(follower->see(Tensor::from(part, {10, 3, kSide, kSide})).ok());
-      ASSERT_TRUE(follower->learn().ok());
-    }
-  }
-  int64_t count(FollowKind kind) {
-    for (FollowEvent& event : follower->take_events()) events.push_back(std::move(event));
-    return std::count_if(events.begin(), events.end(), [&](const auto& e) { return e.kind == kind; });
-  }
-
-  AdaptedModel model;
-  Scripted* strategy = nullptr;
-  std::unique_ptr<Follower> follower;
-  std::vector<FollowEvent> events;
-};
-
-const Scripted::Change kNothing = [](Parameters&) { return Status(); };
 
 TEST(Follower, LearnsNothingAtHomeAndAsItCameAnswers) {
   Case home(times("head", 0));
@@ -174,12 +57,6 @@ TEST(Follower, WithoutAGuardEverythingAnswers) {
   EXPECT_EQ(free.count(FollowKind::kAdapted), 2);
   EXPECT_FALSE(free.follower->net()->original);
   EXPECT_EQ(free.strategy->seen.size(), 40U * 3 * kSide * kSide) << "nothing is kept";
-}
-
-FollowerOptions trusting() {
-  FollowerOptions options = kQuick;
-  options.guard.least_gain = 0;
-  return options;
 }
 
 TEST(Follower, AnswersInItsDomainAndLeavesItWithIt) {
@@ -346,94 +223,6 @@ TEST(Follower, RefusesOtherImages) {
   const auto refused = world.follower->see(*Tensor::zeros({DType::kF32, {2, 3, 4, 4}}));
   EXPECT_EQ(refused.status().code(), Code::kInvalidArgument);
   EXPECT_EQ(world.follower->counts().frames, 0);
-}
-
-// Answers by a network of its own, and writes into the master what it is told to when that is kept.
-class Carver : public Strategy {
- public:
-  Carver(const AdaptedModel& master, Scripted::Change learn, Scripted::Change keep)
-      : master_(master), own_(master), learn_(std::move(learn)), keep_(std::move(keep)) {
-    own_.weights = std::make_shared<Parameters>(*master.weights->snapshot());
-  }
-  std::string_view name() const override { return "carver"; }
-  int64_t batch() const override { return 16; }
-  const AdaptedModel* remodelled() const override { return &own_; }
-  Result<bool> adapt(const Tensor&) override {
-    LIMBER_TRY(learn_(*own_.weights));
-    return true;
-  }
-  Status keep() override { return keep_(*master_.weights); }
-  Status forget(int64_t domain) override {
-    forgotten.push_back(domain);
-    return {};
-  }
-  Status reset() override {
-    own_.weights = std::make_shared<Parameters>(*master_.weights->snapshot());
-    return {};
-  }
-
-  std::vector<int64_t> forgotten;
-
- private:
-  AdaptedModel master_, own_;
-  Scripted::Change learn_, keep_;
-};
-
-struct Workshop {
-  Workshop(Scripted::Change learn, Scripted::Change keep, const FollowerOptions& options = trusting())
-      : world(kNothing, options) {
-    auto made = std::make_unique<Carver>(world.model, std::move(learn), std::move(keep));
-    carver = made.get();
-    world.follower = *Follower::create(world.model, std::move(made), studied(world.model), options);
-  }
-  float head() const { return (*world.model.weights->get("head")).data<float>()[0]; }
-
-  Case world;
-  Carver* carver;
-};
-
-TEST(Follower, AMasterThatForgetsTheSourceIsAsItCameAgain) {
-  Workshop fine([](Parameters&) { return Status(); }, times("head", 1.0001F));
-  const float as_it_came = fine.head();
-  fine.world.show(60, 2, 4);
-  ASSERT_GT(fine.world.count(FollowKind::kAdapted), 0);
-  EXPECT_EQ(fine.world.count(FollowKind::kReset), 0);
-  EXPECT_NE(fine.head(), as_it_came);
-
-  Workshop ruined([](Parameters&) { return Status(); }, times("head", -1));
-  ruined.world.show(60, 2, 4);
-  ASSERT_GT(ruined.world.count(FollowKind::kAdapted), 0);
-  EXPECT_EQ(ruined.world.count(FollowKind::kReset), ruined.world.count(FollowKind::kAdapted));
-  EXPECT_EQ(ruined.head(), as_it_came);
-  EXPECT_FALSE(ruined.world.follower->net()->original) << "what was accepted answers on";
-}
-
-// The same function, but by numbers so large that a very bright image is too much for them.
-Status enlarge(Parameters& weights) {
-  constexpr float kLarge = 1e15F;
-  LIMBER_ASSIGN(const Tensor head, weights.get("head"));
-  if (std::abs(head.data<float>()[0]) < 1 / std::sqrt(kLarge)) return {};  // it was
-  LIMBER_TRY(times("s2", kLarge)(weights));
-  LIMBER_TRY(times("b2", kLarge)(weights));
-  return times("head", 1 / kLarge)(weights);
-}
-
-TEST(Follower, WhatIsRolledBackIsTakenOutOfTheMaster) {
-  Workshop shop(enlarge, times("head", 1.0001F));
-  const float as_it_came = shop.head();
-  shop.world.show(100, 2, 4);
-  ASSERT_GT(shop.world.count(FollowKind::kAdapted), 0);
-  EXPECT_EQ(shop.world.count(FollowKind::kRolledBack), 0);
-  EXPECT_NE(shop.head(), as_it_came);
-  ASSERT_TRUE(shop.world.follower->see(pictures(40, 4, 4)).ok());  // enough to judge it by
-  EXPECT_EQ(shop.world.count(FollowKind::kRolledBack), 0);
-  Tensor bright = pictures(1, 3, 4);
-  for (float& x : bright.data<float>()) x *= 1e24F;
-  ASSERT_TRUE(shop.world.follower->see(bright).ok());
-  EXPECT_EQ(shop.world.count(FollowKind::kRolledBack), 1);
-  EXPECT_TRUE(shop.world.follower->net()->original);
-  EXPECT_EQ(shop.carver->forgotten, std::vector<int64_t>{1});
-  EXPECT_EQ(shop.head(), as_it_came);
 }
 
 // Changes a little by what it sees, and goes on from what it was.
