@@ -1,9 +1,10 @@
 // How others start a server of several applications: what systemd and Kubernetes are told of it.
 #pragma once
 
-#include <optional>
+#include <cstdint>
 #include <string>
 
+#include "base/status.h"
 #include "jobs/job.h"
 
 namespace limber {
